@@ -287,7 +287,7 @@ postrider_consumer_records_total{outcome="dead_lettered",topic="orders"} 1
 postrider_consumer_records_total{outcome="delayed",topic="orders"} 0
 postrider_consumer_records_total{outcome="handled",topic="orders"} 1
 postrider_consumer_records_total{outcome="retried",topic="orders"} 1
-# HELP postrider_consumer_partitions This member's partitions: assigned are all, paused those whose fetching pauses, standing those of which a failed message can neither be tried again nor be given up.
+# HELP postrider_consumer_partitions This member's partitions: assigned counts all, paused the partitions that are not fetched for now, standing the partitions with a failed message that can neither be tried again nor be given up.
 # TYPE postrider_consumer_partitions gauge
 postrider_consumer_partitions{state="assigned",topic="orders"} 3
 postrider_consumer_partitions{state="paused",topic="orders"} 0

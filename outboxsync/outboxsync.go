@@ -58,7 +58,7 @@ type Config struct {
 	// Brokers are seed addresses, host:port. Without them the actions that publish are refused, and the others work.
 	// Defaults to none.
 	Brokers []string
-	// ClientOptions are added to those of the Kafka client, for TLS and logins. Defaults to none.
+	// ClientOptions are further options of the Kafka client, for TLS and logins. Defaults to none.
 	ClientOptions []kgo.Opt
 	// MaxMessageBytes is the largest record batch to send, in bytes. Defaults to 1048588, Kafka's default.
 	MaxMessageBytes int

@@ -12,7 +12,7 @@ import (
 	"github.com/postrider/postrider/internal/relay"
 )
 
-// Counter counts investigations. Store and Editor of dlq/postgres implement it.
+// Counter counts investigations. Store and Investigations of dlq/postgres implement it.
 type Counter interface {
 	Stats(ctx context.Context) (dlq.Stats, error)
 }

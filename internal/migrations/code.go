@@ -45,7 +45,7 @@ func checksum(code []CodeFile) string {
 	return hash(b.String())
 }
 
-// What a file makes, in the order in which files are applied: the bodies of functions are not checked before they
+// Kinds of objects that a file makes, in the order in which files are applied: the bodies of functions are not checked before they
 // are called, views need functions, and triggers need their functions.
 const (
 	makesFunctions = iota

@@ -100,7 +100,7 @@ func newBacklogGauges() backlogGauges {
 		pending: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_pending",
 			Help: "Events that wait to be published, whatever for: pending, parked and scheduled ones together, each counted as in postrider_outbox_backlog_events."}),
 		holds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_holds",
-			Help: fmt.Sprintf("What cannot go now, by scope (key, partition, topic, failure, dead_letter) and cause; up to %d of a kind are counted.", backlogLimit)},
+			Help: fmt.Sprintf("Holds, which keep events back, by scope (key, partition, topic, failure, dead_letter) and cause; up to %d of a kind are counted.", backlogLimit)},
 			[]string{"scope", "cause"}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_hold_seconds",
 			Help: "For how long the oldest of these holds has been there; 0 when there is none."}, []string{"scope", "cause"}),
@@ -111,7 +111,7 @@ func newBacklogGauges() backlogGauges {
 		due: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_due_events",
 			Help: fmt.Sprintf("Pending events that are not delayed, among the first %d pending ones.", backlogLimit)}),
 		oldestDue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_due_seconds",
-			Help: "Age of the oldest event that should have gone by now, parked, retried and exhausted ones included, but not those behind halted keys, which wait for somebody; 0 when there is none."}),
+			Help: "Age of the oldest event that should have gone by now, parked, retried and exhausted ones included, but not events behind halted keys, which wait for an operator; 0 when there is none."}),
 		readAt: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_read_timestamp_seconds",
 			Help: "When the backlog was last read; the other backlog metrics are as old."}),
 	}

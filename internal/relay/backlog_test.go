@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,5 +97,15 @@ func TestHoldsAreNamed(t *testing.T) {
 	g.nameHolds(nil)
 	if n := testutil.CollectAndCount(g.info); n != 0 {
 		t.Errorf("%d series without holds", n)
+	}
+}
+
+// TestEveryCauseIsCounted: holds of each cause have a gauge from the start, so that an alert sees the first of them come.
+func TestEveryCauseIsCounted(t *testing.T) {
+	t.Parallel()
+	for _, c := range Causes() {
+		if !slices.ContainsFunc(usualHolds(), func(h held) bool { return h.cause == c }) {
+			t.Errorf("usualHolds has no scope with the cause %s", c)
+		}
 	}
 }

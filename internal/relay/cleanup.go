@@ -131,7 +131,7 @@ func cleanUp(ctx context.Context, store Purger, limits PurgeLimits, most int, re
 		case err != nil:
 			return err
 		case got.Busy && time.Since(free) > busyLimit:
-			return errors.New("somebody else has purged, or held locks on these rows, for too long; look for long transactions in pg_stat_activity and try again")
+			return errors.New("another session has purged, or held locks on these rows, for too long; look for long transactions in pg_stat_activity and try again")
 		case got.Busy:
 			_ = loop.Sleep(ctx, 20*time.Millisecond)
 			continue

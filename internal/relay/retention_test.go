@@ -221,7 +221,7 @@ postrider_outbox_backlog_events{state="exhausted"} 1
 postrider_outbox_backlog_events{state="parked"} 3
 postrider_outbox_backlog_events{state="pending"} 5
 postrider_outbox_backlog_events{state="scheduled"} 2
-# HELP postrider_outbox_oldest_due_seconds Age of the oldest event that should have gone by now, parked, retried and exhausted ones included, but not those behind halted keys, which wait for somebody; 0 when there is none.
+# HELP postrider_outbox_oldest_due_seconds Age of the oldest event that should have gone by now, parked, retried and exhausted ones included, but not events behind halted keys, which wait for an operator; 0 when there is none.
 # TYPE postrider_outbox_oldest_due_seconds gauge
 postrider_outbox_oldest_due_seconds 90
 `), "postrider_outbox_backlog_due_events", "postrider_outbox_backlog_events", "postrider_outbox_oldest_due_seconds"); err != nil {

@@ -188,7 +188,7 @@ func (t *term) logDecided(p *plan) {
 		}
 		next := h.ProbeIn.String()
 		if h.ProbeIn == Forever {
-			next = "never: it waits for somebody"
+			next = "never: it waits for an operator"
 		}
 		log.Warn("held", "scope", string(h.Scope), "topic", h.Topic, "cause", string(h.Cause),
 			"error_code", h.Code, "err", h.Error, "probes", h.Probes, "next_probe_in", next)

@@ -25,8 +25,8 @@ func newAgain() *again {
 
 func (a *again) name(of string) uint64 { return maphash.String(a.seed, of) }
 
-// note notes a letter, also one that the conditions leave out: its message was sent again all the same.
-func (a *again) note(v *verdict) {
+// add counts a letter, also one that the conditions leave out: its message was sent again all the same.
+func (a *again) add(v *verdict) {
 	if v.again != "" && v.again != v.of {
 		if name := a.name(v.again); len(a.cameBack) < maxCounted {
 			a.cameBack[name] = struct{}{}

@@ -34,7 +34,7 @@ func (r *Replay) fetch(ctx context.Context, items []item, now *round, label stri
 	for _, it := range pointing {
 		switch l := it.points; l.OriginalRecord {
 		case dlq.OriginalFetched:
-			it.verdict = r.options.judgeLetter(it.record, *l, now.since, now.until, label)
+			it.verdict = r.options.decideLetter(it.record, *l, now.since, now.until, label)
 			it.fetched = true
 		case dlq.OriginalRefused:
 			it.skip = PayloadRefused

@@ -92,13 +92,13 @@ type verdict struct {
 // ofGroup stands between the name of a message and the group: what one group gave up, another may never have got again.
 const ofGroup = "\x00"
 
-// judge decides about one record. since and until are the frozen bounds, label the end of the replay ids.
-func (o *Options) judge(r *dlq.Record, since, until time.Time, label string) verdict {
-	return o.judgeLetter(r, o.Custom.Decode(*r), since, until, label)
+// decide says what becomes of one record. since and until are the frozen bounds, label the end of the replay ids.
+func (o *Options) decide(r *dlq.Record, since, until time.Time, label string) verdict {
+	return o.decideLetter(r, o.Custom.Decode(*r), since, until, label)
 }
 
-// judgeLetter is judge of a record that was read.
-func (o *Options) judgeLetter(r *dlq.Record, l dlq.Letter, since, until time.Time, label string) verdict {
+// decideLetter is decide of a record that was read.
+func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Time, label string) verdict {
 	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l) + ofGroup + l.ConsumerGroup}
 	if again := sentAgain(l.Headers); again != "" {
 		v.again = again + ofGroup + l.ConsumerGroup

@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
-		v := o.judge(&c.record, time.Time{}, time.Time{}, "1")
+		v := o.decide(&c.record, time.Time{}, time.Time{}, "1")
 		if !v.wanted || v.skip != c.skip || v.message.Topic != c.target {
 			t.Errorf("%s: wanted %v, skip %q, target %q; want %q, %q", name, v.wanted, v.skip, v.message.Topic, c.skip, c.target)
 		}
@@ -100,7 +100,7 @@ func TestForeignHeaderNames(t *testing.T) {
 	if err := o.Check(); err != nil {
 		t.Fatal(err)
 	}
-	v := o.judge(&r, time.Time{}, time.Time{}, "1")
+	v := o.decide(&r, time.Time{}, time.Time{}, "1")
 	for _, want := range r.Headers[len(r.Headers)-2:] {
 		if !slices.ContainsFunc(v.message.Headers, func(h message.Header) bool { return h.Name == want.Name && string(h.Value) == string(want.Value) }) {
 			t.Errorf("header %q is not among %q, %s", want.Name, v.message.Headers, v.skip)
@@ -129,7 +129,7 @@ func TestRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, h := range o.judge(&c.record, time.Time{}, time.Time{}, "1").message.Headers {
+		for _, h := range o.decide(&c.record, time.Time{}, time.Time{}, "1").message.Headers {
 			if !message.Reserved(h.Name) && !strings.HasPrefix(h.Name, "replay_") {
 				got = append(got, h.Name+"="+string(h.Value))
 			}
@@ -166,7 +166,7 @@ func TestBoundsInTime(t *testing.T) {
 		"no time, but since": {record: timeless, since: at.AddDate(-9, 0, 0)},
 		"no time, but until": {record: timeless, until: at.AddDate(9, 0, 0)},
 	} {
-		if v := o.judge(&c.record, c.since, c.until, "1"); v.wanted != c.want {
+		if v := o.decide(&c.record, c.since, c.until, "1"); v.wanted != c.want {
 			t.Errorf("%s: %v", name, v.wanted)
 		}
 	}
@@ -182,7 +182,7 @@ func TestHeaders(t *testing.T) {
 	r.Headers = append(r.Headers, message.Header{Name: "POSTRIDER-anything", Value: []byte("y")}, message.Header{Name: dlq.HeaderReplayID, Value: []byte("old")},
 		message.Header{Name: dlq.HeaderReplayOrigin, Value: []byte("old/0/1#old")},
 		message.Header{Name: "", Value: []byte("nameless")}, message.Header{Name: "own", Value: []byte{0, 0xff}})
-	m := o.judge(&r, time.Time{}, time.Time{}, "1").message
+	m := o.decide(&r, time.Time{}, time.Time{}, "1").message
 	var got []string
 	for _, h := range m.Headers {
 		got = append(got, fmt.Sprintf("%s=%q %v", h.Name, h.Value, h.Value == nil))
@@ -214,14 +214,14 @@ func TestHopsProperty(t *testing.T) {
 		for hop := 1; ; hop++ {
 			r.Topic, r.Offset = source, int64(hop)
 			label := strings.Repeat("n", rapid.IntRange(1, 60).Draw(t, "name")) + ":1732197240000"
-			v := o.judge(&r, time.Time{}, time.Time{}, label)
+			v := o.decide(&r, time.Time{}, time.Time{}, label)
 			if v.skip == TooManyHops {
 				if hop != o.MaxHops+1 {
 					t.Fatalf("it ended after %d replays of %d", hop-1, o.MaxHops)
 				}
 				return
 			}
-			again := o.judge(&r, time.Time{}, time.Time{}, label)
+			again := o.decide(&r, time.Time{}, time.Time{}, label)
 			id, event := headerOf(&v.message, dlq.HeaderReplayID), headerOf(&v.message, message.HeaderEventID)
 			switch {
 			case v.skip != "" || len(v.message.Headers) != own+5:
@@ -255,7 +255,7 @@ func FuzzJudge(f *testing.F) {
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
-		v := o.judge(&r, time.Time{}, time.Time{}, "1")
+		v := o.decide(&r, time.Time{}, time.Time{}, "1")
 		if v.skip != "" {
 			return
 		}

@@ -116,7 +116,7 @@ func (o *Options) Check() error {
 	case o.Offsets != nil && (o.Offsets.From < 0 || o.Offsets.To <= o.Offsets.From):
 		return fail("the offsets %d to %d are no range", o.Offsets.From, o.Offsets.To-1)
 	case o.Offsets != nil && len(o.Partitions) != 1:
-		return fail("offsets are those of one partition; name it, and no other")
+		return fail("offsets belong to one partition; name it, and no other")
 	case o.Run != "" && !runName.MatchString(o.Run):
 		return fail("the name %q must be 1 to 60 letters, digits, dots, underscores and hyphens", o.Run)
 	case len(o.Group) > 200 || strings.ContainsFunc(o.Group, func(r rune) bool { return r < ' ' || r == 0x7f }):
@@ -141,7 +141,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// about says which letters a replay is about and where they go: what may not change while it goes on.
+// about says which letters a replay is about and where they go. It may not change while the replay goes on.
 func (o *Options) about() string {
 	parts := []string{"from " + o.From, "to " + o.To}
 	conditions := make([]string, len(o.Match))

@@ -124,7 +124,7 @@ func (r *Replay) survey(ctx context.Context, p *Plan) error {
 	p.again = newAgain()
 	looked := int64(0)
 	note := func(it *item) {
-		p.again.note(&it.verdict)
+		p.again.add(&it.verdict)
 		p.count(&it.verdict)
 		if it.wanted && it.skip == "" {
 			census.add(&it.verdict, it.record.Partition)
@@ -135,7 +135,7 @@ func (r *Replay) survey(ctx context.Context, p *Plan) error {
 		p.Missed += c.Missed
 		var pointing []item
 		for i := range c.Records {
-			it := item{&c.Records[i], r.options.judge(&c.Records[i], p.round.since, p.round.until, p.Label)}
+			it := item{&c.Records[i], r.options.decide(&c.Records[i], p.round.since, p.round.until, p.Label)}
 			if it.points != nil {
 				pointing = append(pointing, it)
 			} else {

@@ -106,7 +106,7 @@ func (w *work) treat(ctx context.Context, c Chunk) error {
 	w.result.Missed += c.Missed
 	items := make([]item, len(c.Records))
 	for i := range c.Records {
-		items[i] = item{&c.Records[i], w.options.judge(&c.Records[i], w.round.since, w.round.until, w.label)}
+		items[i] = item{&c.Records[i], w.options.decide(&c.Records[i], w.round.since, w.round.until, w.label)}
 		w.again.decide(&items[i].verdict) // once more when its message was fetched, which may have another name
 	}
 	for len(items) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Audit writes, in the transaction of a change, that the actor of ctx made it. What it changes must not be
+// Audit writes, in the transaction of a change, that the actor of ctx made it. The change must not be
 // committed when this fails. details are JSON: before and after, or counts; never payloads or secrets. Under an
 // Idempotency-Key (WithClaim) the same transaction notes there that something was changed.
 func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, details any) error {

@@ -20,7 +20,7 @@ type Auditor interface {
 var ErrRequest = errors.New("refused")
 
 // ErrBusy is wrapped when another process is doing the same work; asking again helps.
-var ErrBusy = errors.New("somebody else is at it; ask again")
+var ErrBusy = errors.New("another session works on it; ask again")
 
 // Config is what the services need.
 type Config struct {

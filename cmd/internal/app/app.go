@@ -98,7 +98,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := prepareDatabase(ctx, o.Config.Database, o.Migrate, log, o.Roles...); err != nil {
 		return nil, err
 	}
-	// What stands above is stopped after what stands below.
+	// They are made in this order, and stopped in the reverse order.
 	for _, make := range []func(context.Context) error{
 		a.openTracing, a.watchClients, a.prepareKafka, a.openService, a.openPublisher, a.openOriginals, a.openServices, a.makeCollector, a.makeArchiver, a.makeDetector, a.watchTasks, a.makeReconciler,
 		a.makeOperator, a.makePruner, a.makeTopicWatch, a.makeRelay, a.listen, a.watchReadiness,
@@ -120,7 +120,7 @@ func (a *App) Addr() string {
 	return a.http.Addr()
 }
 
-// Services are what people do, for who embeds an App; nil where neither the API nor operations are served.
+// Services are the actions of people, for programs that embed an App; nil if it serves neither the API nor operations.
 func (a *App) Services() *Services { return a.services }
 
 // Run works until ctx ends or Stop is called, stops everything in order, and returns nil if all of

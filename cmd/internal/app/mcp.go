@@ -44,7 +44,7 @@ func (a agentActions) Cleanup(ctx context.Context, o relay.CleanupOptions) (rela
 }
 
 func (a agentActions) DLQStats(ctx context.Context) (dlq.Summary, error) {
-	return dlqstats.Count(ctx, a.services.Editor, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
+	return dlqstats.Count(ctx, a.services.Investigations, report(a.options.Config, a.options.TracerProvider, a.options.Logger))
 }
 
 func (a agentActions) Status(ctx context.Context) (relay.Status, error) {

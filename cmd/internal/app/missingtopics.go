@@ -2,23 +2,19 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/internal/loop"
 )
 
 const (
-	// missingPause is how long it is between two looks for topics that are missing.
+	// missingPause is the time between two checks for missing topics.
 	missingPause = time.Minute
 	// missingRetry is the pause while no broker answers.
 	missingRetry = 2 * time.Second
-	// missingLimit bounds a look.
+	// missingLimit bounds a check.
 	missingLimit = 10 * time.Second
 )
 
@@ -29,27 +25,24 @@ func (a *App) makeTopicWatch(context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	client, err := kgo.NewClient(append(a.clientOptions("topics", c.Kafka.ClientID, ""), kgo.SeedBrokers(c.Kafka.Brokers...), kgo.ClientID(c.Kafka.ClientID))...)
-	if err != nil {
-		return err
-	}
-	a.lifecycle.add(closing("client that looks for topics", client.Close))
-	w := topicWatch{admin: kadm.NewClient(client), topics: append(c.DLQTopics(), c.Tasks.LifecycleTopic), log: a.log}
-	a.parts = append(a.parts, part{name: "look for missing topics", limit: time.Second, run: w.run})
+	topics := append(c.DLQTopics(), c.Tasks.LifecycleTopic)
+	slices.Sort(topics)
+	w := topicWatch{findMissing: a.publisher.MissingTopics, topics: slices.Compact(topics), log: a.log}
+	a.parts = append(a.parts, part{name: "check for missing topics", limit: time.Second, run: w.run})
 	return nil
 }
 
-// topicWatch looks now and then whether topics are there.
+// topicWatch checks now and then whether topics are there.
 type topicWatch struct {
-	admin   *kadm.Client
-	topics  []string
-	log     *slog.Logger
-	missing []string // as of the last look
+	findMissing func(ctx context.Context, topics []string) (missing []string, err error)
+	topics      []string
+	log         *slog.Logger
+	missing     []string // as of the last check
 }
 
 func (w *topicWatch) run(ctx context.Context) error {
 	loop.Repeat(ctx, func(ctx context.Context) time.Duration {
-		if w.look(ctx) {
+		if w.logChanges(ctx) {
 			return missingPause
 		}
 		return missingRetry
@@ -57,23 +50,18 @@ func (w *topicWatch) run(ctx context.Context) error {
 	return nil
 }
 
-// look says what changed since the last look, and returns false when no broker answered: others say that.
-func (w *topicWatch) look(ctx context.Context) bool {
+// logChanges logs what changed since the last check. It returns false when no broker answered: others log that.
+func (w *topicWatch) logChanges(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, missingLimit)
 	defer cancel()
-	var missing []string
-	for _, topic := range w.topics { // one by one: a topic that the login may not see fails the question about all
-		found, err := w.admin.ListTopics(ctx, topic)
-		if _, hidden := errors.AsType[*kadm.AuthError](err); err != nil && !hidden {
-			return false
-		} else if (hidden || !found.Has(topic)) && !slices.Contains(missing, topic) {
-			missing = append(missing, topic)
-		}
+	missing, err := w.findMissing(ctx, w.topics)
+	if err != nil {
+		return false
 	}
 	switch {
 	case slices.Equal(missing, w.missing):
 	case len(missing) > 0:
-		w.log.Warn("topics of Postrider are missing, or this login may not see them; what belongs into them waits: create them, or allow Describe and Write", "topics", missing)
+		w.log.Warn("topics of Postrider are missing, or this login may not see them; their records wait: create the topics, or allow Describe and Write", "topics", missing)
 	default:
 		w.log.Info("all topics of Postrider are there", "topics", w.topics)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postrider/postrider/internal/relay/kafka"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -28,12 +29,17 @@ func TestMissingTopicsAreSaid(t *testing.T) {
 
 	broker.CreateTopic(t, "dead", 1, nil)
 	var own logtest.Buffer // in the other the relay writes meanwhile
-	w := topicWatch{admin: broker.Admin(t), topics: []string{"dead", "life"}, log: slog.New(slog.NewJSONHandler(&own, nil)), missing: []string{"dead"}}
-	if !w.look(t.Context()) || !strings.Contains(own.String(), "all topics of Postrider are there") {
+	publisher, err := kafka.NewPublisher(kafka.Config{Brokers: broker.Addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	w := topicWatch{findMissing: publisher.MissingTopics, topics: []string{"dead", "life"}, log: slog.New(slog.NewJSONHandler(&own, nil)), missing: []string{"dead"}}
+	if !w.logChanges(t.Context()) || !strings.Contains(own.String(), "all topics of Postrider are there") {
 		t.Error("nothing is said of topics that are there again")
 	}
 	before := own.String()
-	if !w.look(t.Context()) || own.String() != before {
+	if !w.logChanges(t.Context()) || own.String() != before {
 		t.Error("it is said again")
 	}
 }

@@ -86,7 +86,7 @@ func TestProtocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry, err := desk.Editor.ShowTask(t.Context(), protocol)
+	entry, err := desk.Investigations.ShowTask(t.Context(), protocol)
 	if err != nil || entry.Status != dlq.Pending || entry.TaskUUID != protocol || entry.Stopped == nil || entry.Stopped.State != "dead_letter" {
 		t.Fatalf("the investigation of the task is %+v, %v", entry, err)
 	}
@@ -95,7 +95,7 @@ func TestProtocol(t *testing.T) {
 	if err != nil || !slices.Equal(retried.Closed, []uuid.UUID{entry.UUID}) {
 		t.Fatalf("the retry did %+v, %v; it closes %s", retried, err, entry.UUID)
 	}
-	if entry, err = desk.Editor.ShowTask(t.Context(), protocol); err != nil || entry.Status != dlq.ManuallyResolved || entry.ResolvedBy != "ann" || entry.Stopped != nil {
+	if entry, err = desk.Investigations.ShowTask(t.Context(), protocol); err != nil || entry.Status != dlq.ManuallyResolved || entry.ResolvedBy != "ann" || entry.Stopped != nil {
 		t.Errorf("after the retry it is %+v, %v", entry, err)
 	}
 	if done, err := desk.Access.EntryHistory(t.Context(), entry.UUID.String(), nil); err != nil || len(done) != 1 || done[0].Action != "dlq.resolve" {
@@ -123,7 +123,7 @@ func TestProtocol(t *testing.T) {
 	lost := ledgertest.Create(t, pool, ledgertest.New{Namespace: "protocols", Name: "protocol"})
 	waitRow(t, conn, "its investigation", fmt.Sprintf("select count(*) = 1 from postrider.dlq_entry where task_uuid = '%s'", lost))
 	heal()
-	entry, err = desk.Editor.ShowTask(t.Context(), lost)
+	entry, err = desk.Investigations.ShowTask(t.Context(), lost)
 	if err != nil {
 		t.Fatal(err)
 	}

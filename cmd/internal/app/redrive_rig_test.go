@@ -32,7 +32,7 @@ type redriveRig struct {
 	t      *testing.T
 	db     *pgtest.DB
 	pool   *pgxpool.Pool
-	people *dlqpostgres.Editor
+	people *dlqpostgres.Investigations
 	store  *dlqpostgres.Store
 	broker *kafkatest.Broker
 	topic  string
@@ -48,7 +48,7 @@ func newRedriveRig(t *testing.T, b *kafkatest.Broker, topicConfigs map[string]st
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &redriveRig{d.Redriver, t, db, pool, d.Editor, d.Store, b, b.Topic(t, 3, topicConfigs),
+	r := &redriveRig{d.Redriver, t, db, pool, d.Investigations, d.Store, b, b.Topic(t, 3, topicConfigs),
 		access.WithActor(t.Context(), access.Actor{Name: "ada"}), config.Config{}}
 	c := settings(t, db.URL, b.Addrs...)
 	c.DLQ.Topic = b.Topic(t, 2, nil)

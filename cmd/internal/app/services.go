@@ -59,14 +59,14 @@ func Redactor(c config.Config) (*dlq.Redactor, error) {
 
 // Services are all that people do at the desk, on one database.
 type Services struct {
-	Access   *access.Store
-	Auditor  Auditor
-	Redriver *dlqpostgres.Redriver
-	Editor   *dlqpostgres.Editor
-	Store    *dlqpostgres.Store
-	Tasks    *actions.Tasks
-	Outbox   *actions.Outbox
-	Archive  *ledgerpostgres.Archive
+	Access         *access.Store
+	Auditor        Auditor
+	Redriver       *dlqpostgres.Redriver
+	Investigations *dlqpostgres.Investigations
+	Store          *dlqpostgres.Store
+	Tasks          *actions.Tasks
+	Outbox         *actions.Outbox
+	Archive        *ledgerpostgres.Archive
 	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
 	Fetcher *dlq.Fetcher
 }
@@ -78,7 +78,7 @@ func NewOriginals(c config.Config, log *slog.Logger, options []kgo.Opt) (*dlqkaf
 
 // AskBrokers lets the desk ask for the records that letters point to, before it sends them again and when it is told to.
 func (d *Services) AskBrokers(originals dlq.Originals, log *slog.Logger) (err error) {
-	d.Fetcher, err = dlq.NewFetcher(dlq.FetcherConfig{Pointers: d.Editor, Originals: originals, Logger: log})
+	d.Fetcher, err = dlq.NewFetcher(dlq.FetcherConfig{Pointers: d.Investigations, Originals: originals, Logger: log})
 	return err
 }
 
@@ -114,7 +114,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
 	var errs [5]error
 	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
-	d.Editor, errs[1] = dlqpostgres.NewEditor(cfg)
+	d.Investigations, errs[1] = dlqpostgres.NewInvestigations(cfg)
 	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor, Auditor: d.Auditor})
 	d.Tasks, errs[3] = actions.NewTasks(actions.Config{Pool: pool, Auditor: d.Auditor})
 	d.Outbox, errs[4] = actions.NewOutbox(actions.Config{Pool: pool, Auditor: d.Auditor, LetterTopic: c.DLQTopicOf})
@@ -128,7 +128,7 @@ func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services
 		return nil, err
 	}
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Investigations: d.Editor, Redriver: d.Sender(), Fetcher: d.Fetcher,
+		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access, Redactor: redactor,
 		Archiving: ledger.ArchiveStep{RetentionDays: c.Archive.RetentionDays, Policies: ArchivePolicies(c.Archive)},
 		PageSize:  c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,

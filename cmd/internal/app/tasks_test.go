@@ -44,11 +44,11 @@ func TestTaskLettersBecomeInvestigations(t *testing.T) {
 		t.Helper()
 		var found []dlq.Entry
 		eventually(t, "an investigation", func() (bool, string) {
-			page, err := d.Editor.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}}})
+			page, err := d.Investigations.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: task.String()}}})
 			found = page.Entries
 			return err == nil && len(found) == 1, fmt.Sprintf("%d, %v", len(found), err)
 		})
-		detail, err := d.Editor.Show(t.Context(), found[0].UUID)
+		detail, err := d.Investigations.Show(t.Context(), found[0].UUID)
 		if err != nil || len(detail.Letters) != 1 {
 			t.Fatalf("%d letters, %v", len(detail.Letters), err)
 		}

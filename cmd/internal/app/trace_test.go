@@ -126,9 +126,9 @@ func onlyEntry(t *testing.T, a *App) dlq.Entry {
 	t.Helper()
 	var e dlq.Entry
 	eventually(t, "the investigation", func() (bool, string) {
-		page, err := a.Services().Editor.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Status: dlq.Pending}})
+		page, err := a.Services().Investigations.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Status: dlq.Pending}})
 		if err == nil && len(page.Entries) == 1 {
-			detail, err := a.Services().Editor.Show(t.Context(), page.Entries[0].UUID)
+			detail, err := a.Services().Investigations.Show(t.Context(), page.Entries[0].UUID)
 			e = detail.Entry
 			return err == nil, fmt.Sprint(err)
 		}

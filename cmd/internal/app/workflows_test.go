@@ -30,7 +30,7 @@ type office struct {
 	postgres.Ledger
 	t      *testing.T
 	pool   *pgxpool.Pool
-	people *dlqpostgres.Editor
+	people *dlqpostgres.Investigations
 	broker *kafkatest.Broker
 	// lifecycle is the topic of lifecycle events.
 	lifecycle string
@@ -44,7 +44,7 @@ func openOffice(t *testing.T, b *kafkatest.Broker) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &office{postgres.On(pool), t, pool, d.Editor, b, b.Topic(t, 2, nil)}
+	o := &office{postgres.On(pool), t, pool, d.Investigations, b, b.Topic(t, 2, nil)}
 	c := settings(t, db.URL, b.Addrs...)
 	c.Tasks.LifecycleTopic, c.DLQ.Topic = o.lifecycle, b.Topic(t, 2, nil)
 	c.DLQ.Group = c.DLQ.Topic

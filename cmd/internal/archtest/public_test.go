@@ -60,7 +60,7 @@ func TestPublicNames(t *testing.T) {
 	}
 }
 
-// exported returns the exported names of a package, those of methods and fields included: package.Name or
+// exported returns the exported names of a package, methods and fields included: package.Name or
 // package.Type.Name.
 func exported(t *testing.T, dir string) []string {
 	t.Helper()

@@ -29,11 +29,11 @@ var retired = []struct {
 	{"outbox_resend", "dlq_redrive_letters", nil},
 	{"dlq_replay", "dlq_redrive", nil},
 	{"replay_state", "redrive_state", nil},
-	{"newdesk", "actions, editor or services: desk is a word of the documents", nil},
-	{"package desk", "actions, editor or services: desk is a word of the documents", nil},
+	{"newdesk", "actions, investigations or services: desk is a word of the documents", nil},
+	{"package desk", "actions, investigations or services: desk is a word of the documents", nil},
 }
 
-// kinds are those of files in which people read.
+// kinds are the kinds of files that people read.
 var kinds = []string{".go", ".sql", ".md", ".yml", ".yaml", ".json", ".sh"}
 
 // says returns where a text says a retired word; -1 where it does not.

@@ -21,7 +21,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// acting is what commands that change something share: who does it.
+// acting is shared by commands that change something: it says who does it.
 type acting struct{ person string }
 
 // actor binds the flag --actor.

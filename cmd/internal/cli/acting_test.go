@@ -156,7 +156,7 @@ func TestUnreadableHeadersByHand(t *testing.T) {
 	d.run(ExitOK, "dlq requeue "+a+" --header priority=5 --header tenant=acme", "1 on their way")
 	d.run(ExitOK, "dlq requeue "+b+" --header-none", "1 on their way")
 	d.run(ExitOK, "op plan "+c+" --name without", "1 have some that cannot be read, and are left alone", "--header-none")
-	d.run(ExitOK, "op plan "+c+" --name with --header priority=5", "are sent with those that can be read, and priority")
+	d.run(ExitOK, "op plan "+c+" --name with --header priority=5", "are sent with the headers that can be read, and priority")
 	d.run(ExitOK, "op plan "+e+" --name none --header-none", "are sent without any")
 	if got := d.ask(`select string_agg(headers::text, ' ' order by id) from (select id, (select jsonb_agg(h) from jsonb_array_elements(headers) h where h->>0 not like 'replay%' and h->>0 not like 'postrider%') as headers from postrider.outbox_event) e`); got != `[["priority", "5"], ["tenant", "acme"]]` {
 		t.Errorf("sent: %s", got)

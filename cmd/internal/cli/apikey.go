@@ -33,7 +33,7 @@ func (c *commands) apikeyCreate() *cobra.Command {
 		Use:   "create --name NAME --scopes SCOPE,...",
 		Short: "Make a key, and show it once",
 		Long: `Make a key of the HTTP API and show it; it is kept nowhere and cannot be shown again. It needs the rights of
-postrider_relay or of the schema's owner, because who makes keys decides who may do what.`,
+postrider_relay or of the schema's owner, because a login that makes keys decides who may do what.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()

@@ -132,8 +132,8 @@ func (c *commands) archiveList() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.Namespace, "namespace", "", "only those of this `namespace`")
-	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
+	flags.StringVar(&f.Namespace, "namespace", "", "only tasks of this `namespace`")
+	flags.StringVar(&f.Name, "name", "", "only tasks of the template with this `name`")
 	flags.StringVar(&final, "final-state", "", "only those archived under this `policy`: "+join(ledger.FinalStates()))
 	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultArchiveLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxArchiveLimit))

@@ -31,8 +31,8 @@ func (c *commands) auditList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List what was done, the newest first",
-		Long: `List what was changed by the commands and the API, the newest first. BY is what they said of who did it; LOGIN is the
-login of the database that wrote the row, which nobody can choose: for what came by the API that of postrider serve.`,
+		Long: `List what was changed by the commands and the API, the newest first. BY is the person that they named; LOGIN is the
+login of the database that wrote the row, which nobody can choose: the login of postrider serve for a change by the API.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -59,7 +59,7 @@ login of the database that wrote the row, which nobody can choose: for what came
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.Actor, "by", "", "only what this `actor` did: the name of a key, cli:LOGIN, whoever used that login, or \"cli:LOGIN (PERSON)\"")
+	cmd.Flags().StringVar(&f.Actor, "by", "", "only changes by this `actor`: the name of a key, cli:LOGIN for all people with that login, or \"cli:LOGIN (PERSON)\"")
 	cmd.Flags().StringVar(&f.Action, "action", "", "only this `action`, such as dlq.requeue")
 	cmd.Flags().StringVar(&f.TargetType, "target-type", "", "only what was done to this `kind` of thing: entry, group, operation, event, task, key …")
 	cmd.Flags().StringVar(&f.TargetID, "target-id", "", "only what was done to the one with this `ID`")

@@ -36,7 +36,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err == nil {
 		return ExitOK
 	}
-	// What fails before a command begins is the command line's fault.
+	// A failure before a command begins is the command line's fault.
 	var usage *usageError
 	if !c.begun && !errors.As(err, &usage) {
 		err = &usageError{err}

@@ -37,7 +37,7 @@ func newestPending(limit int) dlq.Search {
 // completeEntries offers the newest pending investigations that are not named yet.
 func (c *commands) completeEntries(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
-		page, err := d.Editor.Find(ctx, newestPending(50))
+		page, err := d.Investigations.Find(ctx, newestPending(50))
 		if err != nil {
 			return nil
 		}
@@ -58,7 +58,7 @@ func (c *commands) completeGroups(state dlq.GroupState) func(*cobra.Command, []s
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
-			page, err := d.Editor.ListGroups(ctx, dlq.GroupSearch{State: state, Limit: 50})
+			page, err := d.Investigations.ListGroups(ctx, dlq.GroupSearch{State: state, Limit: 50})
 			if err != nil {
 				return nil
 			}
@@ -92,7 +92,7 @@ func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ strin
 // completeTopics offers the topics of the newest pending investigations.
 func (c *commands) completeTopics(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
-		page, err := d.Editor.Find(ctx, newestPending(200))
+		page, err := d.Investigations.Find(ctx, newestPending(200))
 		if err != nil {
 			return nil
 		}

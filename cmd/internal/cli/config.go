@@ -163,8 +163,8 @@ func (c *commands) configValidate() *cobra.Command {
 		Short: "Check the settings and list all mistakes",
 		Long: `Checks everything that can be checked without a connection: the file, the environment and the flags, each by itself
 and together, and the files with certificates, keys and passwords that they name. It lists all mistakes at once and
-exits with 2 if there are any. Warnings are about what is allowed and probably not meant; with only those it exits
-with 0.`,
+exits with 2 if there are any. Warnings are about settings that are allowed and probably not meant; with
+warnings alone it exits with 0.`,
 		Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			if err := out.check(); err != nil {

@@ -49,7 +49,7 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
-				detail, err := d.Editor.Show(ctx, id)
+				detail, err := d.Investigations.Show(ctx, id)
 				if errors.Is(err, dlq.ErrNotFound) {
 					return fmt.Errorf("there is no investigation %s; postrider dlq list shows them", id)
 				}
@@ -59,7 +59,7 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 				var whole *dlq.Letter
 				if reveal {
 					look.Entry, look.Actor = id, actor
-					l, err := d.Editor.Reveal(ctx, look)
+					l, err := d.Investigations.Reveal(ctx, look)
 					if err != nil {
 						return err
 					}

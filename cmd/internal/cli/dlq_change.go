@@ -53,11 +53,11 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 				views, before, err, leftAlone := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
 				for _, id := range ids {
 					var was dlq.Detail
-					if was, err = d.Editor.Show(ctx, id); err != nil {
+					if was, err = d.Investigations.Show(ctx, id); err != nil {
 						break
 					}
 					var e dlq.Entry
-					if e, err = d.Editor.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
+					if e, err = d.Investigations.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
 						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
 						err, leftAlone = nil, &spokenError{errPartly}
 						continue
@@ -157,9 +157,9 @@ func (c *commands) dlqRequeue() *cobra.Command {
 		Short: "Send the messages of investigations again",
 		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
 the headers replay_of and replay_id, and with postrider-hops, which counts: past --max-hops it is left alone. One that
-halts its key goes back to its place instead. What a letter only points to is fetched first (see dlq fetch). Those that
-cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that does not exist fails
-the whole command, and nothing is sent. dlq.requeue_limit is for the API alone.
+halts its key goes back to its place instead. A record that a letter only points to is fetched first (see dlq fetch).
+Investigations that cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that
+does not exist fails the whole command, and nothing is sent. dlq.requeue_limit is for the API alone.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
 replace all headers), --header-none. The dead letter keeps the original. A message of which some headers cannot be
@@ -269,7 +269,7 @@ without it.`,
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				p.Actor = actor
-				done, err := d.Editor.Purge(ctx, p)
+				done, err := d.Investigations.Purge(ctx, p)
 				if err != nil {
 					return noEntry(err)
 				}

@@ -44,9 +44,9 @@ func (c *commands) dlqFetch() *cobra.Command {
 		Short: "Fetch the records that dead letters only point to, from their topics",
 		Long: `Fetch the records that dead letters only point to, from their topics: letters of share groups, of failures to
 produce in Kafka Streams, and of messages that did not fit. The collector does it when it reads the letter; this is for
-what it could not ask for, because brokers were away or the topic could not be read. requeue and operations try by
-themselves. What was fetched is in the letter from then on, whatever becomes of the topic; what is gone is said, and
-why, and of the rest when its topic will delete it. The exit code is 3 where something is missing yet, or is gone.`,
+records that it could not ask for, because brokers were away or the topic could not be read. requeue and operations
+try by themselves. A fetched message is in the letter from then on, whatever becomes of the topic. The output says which
+messages are gone and why, and when topics will delete the others. The exit code is 3 if a message is missing or gone.`,
 		Args:              atLeastOne("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {

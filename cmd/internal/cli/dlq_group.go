@@ -17,7 +17,7 @@ import (
 func (c *commands) dlqGroup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "Write about a group of investigations: a note, who looks at it, that it is known; merge and split groups",
+		Short: "Write about a group of investigations: a note, its assignee, that it is known; merge and split groups",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
@@ -50,13 +50,13 @@ func (c *commands) dlqGroupMute() *cobra.Command {
 		Use:   "mute ID",
 		Short: "Say that the cause of a group is known",
 		Long: `Say that the cause of a group is known: new investigations are opened in it and counted as before, and its state stays
-muted, until the time given, or until somebody ends it (unmute).`,
+muted, until the time given, or until a person ends it (unmute).`,
 		Args: exactly("ID"),
 	}, "", func([]string) (dlq.GroupChange, error) {
 		end, err := parseFutureTime("until", until)
 		return dlq.GroupChange{Muted: &muted, MutedUntil: end}, err
 	})
-	cmd.Flags().StringVar(&until, "until", "", "end it at this `time`, or so long from now: 2026-01-31T12:00:00Z, 36h, 30d; by default when somebody does")
+	cmd.Flags().StringVar(&until, "until", "", "end it at this `time`, or so long from now: 2026-01-31T12:00:00Z, 36h, 30d; by default when a person does")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func (c *commands) changesGroup(cmd *cobra.Command, offered dlq.GroupState, chan
 		}
 		return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 			asked.Actor = actor
-			changed, err := d.Editor.ChangeGroup(ctx, ids[0], asked)
+			changed, err := d.Investigations.ChangeGroup(ctx, ids[0], asked)
 			if err != nil {
 				return noGroup(err)
 			}

@@ -44,7 +44,7 @@ any more. dlq group split takes investigations out again.`,
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				merged := api.MergedGroup{UUID: from[0], Into: into[0]}
 				for left := int64(1); left > 0; {
-					done, err := d.Editor.MergeGroups(ctx, dlq.GroupMerge{Group: from[0], Into: into[0], Actor: actor})
+					done, err := d.Investigations.MergeGroups(ctx, dlq.GroupMerge{Group: from[0], Into: into[0], Actor: actor})
 					if err != nil {
 						return noGroup(err)
 					}
@@ -96,7 +96,7 @@ and so do new ones.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
-				groups, err := d.Editor.SplitGroup(ctx, dlq.GroupSplit{Group: ids[0], Entries: entries, Actor: actor})
+				groups, err := d.Investigations.SplitGroup(ctx, dlq.GroupSplit{Group: ids[0], Entries: entries, Actor: actor})
 				if errors.Is(err, dlq.ErrAlike) {
 					return fmt.Errorf("%w; they are in a group of quoted names already", err)
 				} else if err != nil {

@@ -36,7 +36,7 @@ func TestGroupsByHand(t *testing.T) {
 	if g := words("mute", id, "--until", "2999-01-31T12:00:00Z"); g.State != "muted" || !g.MutedUntil.Equal(time.Date(2999, 1, 31, 12, 0, 0, 0, time.UTC)) {
 		t.Errorf("muted: %+v", g)
 	}
-	d.run(ExitOK, "dlq group mute "+id, "State", "muted", "somebody ends it", "kim")
+	d.run(ExitOK, "dlq group mute "+id, "State", "muted", "a person ends it", "kim")
 	if g := words("assign", id, ""); g.State != "muted" || g.MutedUntil != nil || g.Assignee != nil {
 		t.Errorf("assigned to nobody: %+v", g)
 	}

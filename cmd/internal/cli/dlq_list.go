@@ -81,7 +81,7 @@ func (c *commands) dlqList() *cobra.Command {
 		Use:   "list",
 		Short: "List investigations, the newest first or the oldest",
 		Long: `List investigations by when they were opened, or by when they last changed (--order-by updated_at): the newest first,
-or with --ascending the oldest. Those that are listed fit all filters given.
+or with --ascending the oldest. An investigation is listed if it fits all filters given.
 
 A --reason without three letters or digits in a row is looked for in 10000 investigations at a time. Where these do not
 fill the list, it says so, and --after goes on.`,
@@ -99,7 +99,7 @@ fill the list, it says so, and --after goes on.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				found, err := d.Editor.Find(ctx, s)
+				found, err := d.Investigations.Find(ctx, s)
 				if err != nil {
 					return err
 				}
@@ -109,10 +109,10 @@ fill the list, it says so, and --after goes on.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&which.Status, "status", "", "only those with this `status`: "+join(dlq.Statuses()))
+	f.StringVar(&which.Status, "status", "", "only investigations with this `status`: "+join(dlq.Statuses()))
 	f.StringVar(&which.SubjectType, "subject-type", "", "only those about this `kind` of thing: "+join(dlq.SubjectTypes()))
 	f.StringVar(&which.SubjectID, "subject-id", "", "only those about the event, task or record with this `ID`")
-	f.StringVar(&which.Group, "group", "", "only those of the group with this `ID`")
+	f.StringVar(&which.Group, "group", "", "only investigations of the group with this `ID`")
 	which.bind(c, cmd, "only those", "status")
 	f.StringVar((*string)(&s.OrderBy), "order-by", string(dlq.ByCreated), "list by: "+join(orders))
 	f.BoolVar(&s.Ascending, "ascending", false, "the oldest first")

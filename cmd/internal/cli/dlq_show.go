@@ -122,7 +122,7 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 	}
 }
 
-// place is where a letter's references lead. What was in the outbox was looked for there.
+// place is where a letter's references lead. A reference into the outbox was looked for there.
 func place(l *dlq.Letter, is, was string) string {
 	if l.OutboxID != nil {
 		return fmt.Sprintf("%s in postrider.outbox_event, id %d, which is gone", was, *l.OutboxID)

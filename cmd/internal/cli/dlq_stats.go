@@ -25,7 +25,7 @@ func (c *commands) dlqStats() *cobra.Command {
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				found, err := d.Editor.Stats(ctx)
+				found, err := d.Investigations.Stats(ctx)
 				if err != nil {
 					return err
 				}
@@ -91,14 +91,14 @@ func (c *commands) dlqGroups() *cobra.Command {
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				if len(ids) == 1 {
-					found, err := d.Editor.ShowGroup(ctx, ids[0])
+					found, err := d.Investigations.ShowGroup(ctx, ids[0])
 					if err != nil {
 						return noGroup(err)
 					}
 					g := api.NewGroupDetail(found)
 					return out.print(c.stdout, g, func(w io.Writer) error { return showGroup(w, g) })
 				}
-				found, err := d.Editor.ListGroups(ctx, s)
+				found, err := d.Investigations.ListGroups(ctx, s)
 				if err != nil {
 					return err
 				}
@@ -108,11 +108,11 @@ func (c *commands) dlqGroups() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&which.State, "state", "", "only those in this `state`: "+join(dlq.GroupStates()))
-	f.StringVar(&which.Topic, "topic", "", "only those of this `topic`")
-	f.StringVar(&which.ErrorCode, "code", "", "only those with this error `code`")
-	f.StringVar(&which.Assignee, "assignee", "", "only those that this `person` looks at")
-	f.StringVar(&which.Text, "text", "", "only those with this `text` in their title")
+	f.StringVar(&which.State, "state", "", "only groups in this `state`: "+join(dlq.GroupStates()))
+	f.StringVar(&which.Topic, "topic", "", "only groups of this `topic`")
+	f.StringVar(&which.ErrorCode, "code", "", "only groups with this error `code`")
+	f.StringVar(&which.Assignee, "assignee", "", "only groups that this `person` looks at")
+	f.StringVar(&which.Text, "text", "", "only groups with this `text` in their title")
 	f.StringVar((*string)(&asked.OrderBy), "order-by", string(dlq.GroupsByLastSeen), "list by: "+join(dlq.GroupOrders()))
 	f.BoolVar(&asked.Ascending, "ascending", false, "the smallest first")
 	f.StringVar(&asked.After, "after", "", "go on after the page whose `next` this is")
@@ -168,7 +168,7 @@ func groupRemedy(g api.GroupDetail) string {
 func groupFields(g api.Group) [][2]string {
 	muted := moment(value(g.MutedUntil))
 	if g.State == dlq.GroupMuted && g.MutedUntil == nil {
-		muted = "somebody ends it"
+		muted = "a person ends it"
 	}
 	return [][2]string{
 		{"Group", g.UUID.String()},

@@ -102,8 +102,8 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 	return err
 }
 
-// skippedAlike are the names of the first check and of those of its group behind it that were skipped for the same reason:
-// one line for all, so that they do not bury what failed.
+// skippedAlike are the names of the first check and of the checks behind it that were skipped for the same reason: one line
+// for all, so that they do not bury a failure.
 func skippedAlike(found []doctor.Finding) []string {
 	first := found[0]
 	checks := []string{first.Check}

@@ -51,7 +51,7 @@ func TestOutboxHolds(t *testing.T) {
 	t.Parallel()
 	db, _ := held(t)
 	table := succeed(t, db, "outbox", "holds")
-	contains(t, table, "HOLD", "NEXT", `orders, key k\x1b[2J`, "halted", "MESSAGE_TOO_LARGE", "somebody", `too\a large`, "bills, partition 3 of 4",
+	contains(t, table, "HOLD", "NEXT", `orders, key k\x1b[2J`, "halted", "MESSAGE_TOO_LARGE", "an operator", `too\a large`, "bills, partition 3 of 4",
 		"probe ", "stock, events that fail with X", "comes back", "dead_letter", "postrider.dlq")
 	if strings.ContainsAny(table, "\x1b\x07") {
 		t.Errorf("control characters in %q", table)
@@ -155,7 +155,7 @@ func TestWhatHoldsWaitFor(t *testing.T) {
 		contains(t, waits(hold), want)
 	}
 	contains(t, waits("2"), "failure", "orders, events that fail with MESSAGE_TOO_LARGE", "circuit_breaker")
-	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of stock, route) is released", "comes back in order")
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (topic of stock, route) is released", "come back in order")
 	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (failure of orders, circuit_breaker) is released", "tried once more")
 	contains(t, succeed(t, db, "outbox", "give-up", "3"), "Hold 3 (failure of orders, circuit_breaker): the 0 events behind it become dead letters")
 	contains(t, waits("2"), "comes back")
@@ -225,7 +225,7 @@ func TestOutboxHoldsOfDeadLetterTopics(t *testing.T) {
 func TestOutboxRelease(t *testing.T) {
 	t.Parallel()
 	db, conn := held(t)
-	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "comes back in order")
+	contains(t, succeed(t, db, "outbox", "release", "1"), "Hold 1 (key of orders, halted) is released", "come back in order")
 	contains(t, succeed(t, db, "outbox", "release", "2"), "Hold 2 (partition of bills, infrastructure) is probed now")
 	contains(t, succeed(t, db, "outbox", "release", "3"), "Hold 3 (failure of stock, circuit_breaker) is released")
 	contains(t, succeed(t, db, "outbox", "release", "4"), "Hold 4 (dead_letter of postrider.dlq, route) is probed now")

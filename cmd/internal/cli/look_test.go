@@ -69,7 +69,7 @@ func record(t *testing.T, store *app.Services, offset int64, key, payload []byte
 // investigationOf returns the id of the only investigation of a letter's subject.
 func investigationOf(t *testing.T, services *app.Services, l dlq.Letter) string {
 	t.Helper()
-	page, err := services.Editor.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Subject: l.Subject}})
+	page, err := services.Investigations.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Subject: l.Subject}})
 	if err != nil || len(page.Entries) != 1 {
 		t.Fatalf("investigations of %v: %v, %v", l.Subject, page.Entries, err)
 	}
@@ -191,7 +191,7 @@ func TestShowOfReferences(t *testing.T) {
 	contains(t, text, "not in the letter", "is in the record of dead, partition 3, offset 9")
 }
 
-// TestShowFollowsTheRules: what the settings hide is hidden here as it is in the API. Who wants to see it is in the audit
+// TestShowFollowsTheRules: what the settings hide is hidden here as it is in the API. A person who wants to see it is in the audit
 // log before, and without the audit log nothing is shown.
 func TestShowFollowsTheRules(t *testing.T) {
 	t.Parallel()

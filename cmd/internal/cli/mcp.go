@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/obs"
 )
 
-// mcpKey is the variable with the API key of who is at the other end of standard input. It is no setting, because
+// mcpKey is the variable with the API key of the agent at the other end of standard input. It is no setting, because
 // settings are shown.
 const mcpKey = "MCP_API_KEY"
 
@@ -29,7 +29,7 @@ On standard input and output, where the client starts this program, the key is i
 file (--api-key-file); logs go to standard error. With --transport http it listens on mcp.address, under
 /mcp, with /livez, /readyz and /metrics beside it, and each request brings its key as Authorization:
 Bearer. A confirmation belongs to the process that made the preview. postrider apikey create makes keys;
-what messages carried is shown to those with the scope read:payload.
+payloads of messages are shown to keys with the scope read:payload.
 
 The user of database.url needs postrider_relay. Brokers are asked only to publish.`,
 		Args: exactly(),

@@ -35,7 +35,7 @@ send a few first (--canary), keep to a rate, and halt by themselves when too man
 	cmd.AddCommand(c.opPlan(), c.opList(), c.opShow(), c.opItems(), c.opStart(),
 		c.opCommand(dlq.Pause, "Stop an operation after the batch in hand"),
 		c.opCommand(dlq.Resume, "Go on with an operation that was paused, or halted by itself"),
-		c.opCommand(dlq.Abort, "End an operation for good; what was sent stays sent"))
+		c.opCommand(dlq.Abort, "End an operation for good; messages that were sent stay sent"))
 	return cmd
 }
 
@@ -55,7 +55,7 @@ group, or the pending ones that all filters given select (--topic, --reason, --c
 --assignee, --from, --to and others). A purge may be about closed ones, with --where-status. Nothing is treated before op start.
 
 Messages of which some headers cannot be read are left alone, unless --header or --header-none says what to send:
---header NAME=VALUE is added to those that can be read. Other messages keep the headers that they have.`,
+--header NAME=VALUE is added to the headers that can be read. Other messages keep the headers that they have.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -110,11 +110,11 @@ Messages of which some headers cannot be read are left alone, unless --header or
 	}
 	f := cmd.Flags()
 	f.StringVar(&kind, "kind", string(dlq.OpRedrive), "what to do with each: redrive, resolve or purge")
-	f.StringVar(&n.Name, "name", "", "a `name` for people, such as the incident's; those that have not ended have different ones")
+	f.StringVar(&n.Name, "name", "", "a `name` for people, such as the incident's; two operations that have not ended cannot share one")
 	f.StringVar(&n.Reason, "why", "", "why, for the audit log")
 	f.StringVar(&group, "group", "", "the pending ones of the group with this `ID`")
 	which.bind(c, cmd, "the pending ones", "where-status")
-	f.StringVar(&which.Status, "where-status", "", "with --kind purge: those with this `status`, not the pending ones: "+join(dlq.Statuses()))
+	f.StringVar(&which.Status, "where-status", "", "with --kind purge: investigations with this `status`, not the pending ones: "+join(dlq.Statuses()))
 	f.Bool("all", false, "all pending ones")
 	f.StringVar(&n.Options.Target, "target", "", "send to this `topic`, or to group, the retry topic of the consumer group that failed; by default to where each message was bound for or came from")
 	f.IntVar(&n.Options.MaxHops, "max-hops", 0, "how often a message is sent again in all, 1 to 1000; 0 is 3")
@@ -162,7 +162,7 @@ func (c *commands) opList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&open, "open", false, "only those that have not ended")
+	cmd.Flags().BoolVar(&open, "open", false, "only operations that have not ended")
 	cmd.Flags().IntVar(&limit, "limit", 50, "list at most so many, 1 to 1000")
 	cmd.Flags().StringVar(&after, "after", "", "go on after the page whose `next` this is")
 	out.bind(cmd)
@@ -262,8 +262,8 @@ or came back dead (came_back), and then which investigation goes on. --state and
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.State, "state", "", "list those in this `state`: "+strings.Join(api.ItemStates(), ", "))
-	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "list those that were sent again with this `outcome`: "+strings.Join(api.ItemOutcomes(), ", "))
+	cmd.Flags().StringVar(&f.State, "state", "", "list items in this `state`: "+strings.Join(api.ItemStates(), ", "))
+	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "list items that were sent again with this `outcome`: "+strings.Join(api.ItemOutcomes(), ", "))
 	cmd.Flags().IntVar(&limit, "limit", 100, "list at most so many, 1 to 10000")
 	cmd.Flags().Int64Var(&after, "after", 0, "go on after the page whose `next` this is")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(api.ItemStates(), cobra.ShellCompDirectiveNoFileComp))
@@ -368,7 +368,7 @@ func unreadable(o api.Operation) string {
 		for i, h := range p.Headers {
 			names[i] = visible(h.Name)
 		}
-		what = "are sent with those that can be read, and " + strings.Join(names, ", ")
+		what = "are sent with the headers that can be read, and " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%d have some that cannot be read, and %s", o.Plan.Unreadable, what)
 }

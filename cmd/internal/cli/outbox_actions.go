@@ -95,8 +95,8 @@ func (c *commands) outboxCleanup() *cobra.Command {
 		Long: `Removes published events older than outbox.retention_days, dead-lettered events older than
 outbox.dead_letter_retention_days whose investigation is closed, and idempotency keys older than
 outbox.idempotency_retention_days, in small transactions that wait for nobody. Running relays do the
-same little by little, so this is for those who cannot wait, or who changed a setting. Try --dry-run
-first.`,
+same little by little, so this is for people who cannot wait, or who changed a setting. Try
+--dry-run first.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {

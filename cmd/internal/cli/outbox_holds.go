@@ -26,7 +26,7 @@ func (c *commands) outboxHolds() *cobra.Command {
 		Short: "List what is held, why, and until when",
 		Long: `List what is held, oldest first: keys, partitions and topics whose events cannot go now, circuit breakers,
 and dead-letter topics that take nothing. Events met under a hold are parked and come back in order when it
-ends; most holds end by themselves when their cause is gone. A halted key waits for somebody: put its event
+ends; most holds end by themselves when their cause is gone. A halted key waits for an operator: put its event
 back in its place with "outbox redrive", or let the others go without it with "outbox release". A circuit
 breaker (scope failure) keeps the events of a topic that fail with one code, and nothing else of the topic:
 have them tried once more with "outbox release", or make dead letters of them with "outbox give-up".
@@ -119,7 +119,7 @@ func next(h relay.HoldStatus) string {
 	case h.Cause == relay.CauseRedrive:
 		return "its event"
 	case h.NextProbeAt == nil:
-		return "somebody"
+		return "an operator"
 	}
 	return "probe " + moment(*h.NextProbeAt)
 }
@@ -156,9 +156,9 @@ once instead of at its time. The relay that leads does it, within a second.`,
 func released(r postgres.Released) string {
 	switch {
 	case r.Cause == relay.CauseBreaker:
-		return "is released: all that it keeps is tried once more; what fails again stays with it"
+		return "is released: all events that it keeps are tried once more; events that fail again stay with it"
 	case r.Draining:
-		return "is released: what waited comes back in order"
+		return "is released: its events come back in order"
 	}
 	return "is probed now"
 }
@@ -168,9 +168,9 @@ func (c *commands) outboxGiveUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "give-up HOLD",
 		Short: "Make dead letters of all that a circuit breaker keeps, or that waits for a topic",
-		Long: `Give up all events behind a hold, by its number: what a circuit breaker keeps, or what waits for a whole topic.
-Each becomes a dead letter. The relay that leads does it, in batches. Further events that fail in that way are
-given up too until there are more than outbox.storm_events again.`,
+		Long: `Give up all events behind a hold, by its number: the events that a circuit breaker keeps, or that wait for a
+whole topic. Each becomes a dead letter. The relay that leads does it, in batches. Further events that fail in that
+way are given up too until there are more than outbox.storm_events again.`,
 		Args: exactly("HOLD"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := number("HOLD", args[0], holdsAreIn)

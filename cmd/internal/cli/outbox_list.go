@@ -61,10 +61,10 @@ func (c *commands) outboxList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.Status, "status", "", "only those with this `status`: "+strings.Join(relay.EventStatuses(), ", "))
-	cmd.Flags().StringVar(&f.Topic, "topic", "", "only those for this `topic`")
+	cmd.Flags().StringVar(&f.Status, "status", "", "only events with this `status`: "+strings.Join(relay.EventStatuses(), ", "))
+	cmd.Flags().StringVar(&f.Topic, "topic", "", "only events for this `topic`")
 	cmd.Flags().StringVar(&event, "event", "", "only the one with this event `UUID`")
-	cmd.Flags().StringVar(&task, "task", "", "only those of the task with this `UUID`")
+	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `UUID`")
 	cmd.Flags().Int64Var(&f.Before, "after", 0, "go on with a list: the `next` of the one before")
 	cmd.Flags().IntVar(&f.Limit, "limit", 25, "list at most so many, 1 to 1000")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(relay.EventStatuses(), cobra.ShellCompDirectiveNoFileComp))

@@ -47,7 +47,7 @@ Conditions (--match, several are ANDed) are NAME=GLOB or NAME!=GLOB: error (code
 the message came from), group (the consumer group that failed), key, header:NAME. A glob fits the whole text: * is any
 characters, ? is one, a backslash takes their meaning away.
 
-What is sent has the letter's key, payload and own headers, byte for byte. The headers of the dead letter and those of
+A message is sent with the letter's key, payload and own headers, byte for byte. The headers of the dead letter and of
 an earlier replay are left out. New are replay_of, replay_id, replay_origin and postrider-event-id, which are the same
 however often one replay sends a letter, and postrider-hops, which counts replays and redrives: past --max-hops a
 message is left alone. The timestamp is that of sending. A traceparent goes along unchanged, so what handles the message
@@ -241,7 +241,7 @@ func (c *commands) runReplay(cmd *cobra.Command, r *replay.Replay, brokers []str
 	}
 	switch {
 	case runErr != nil:
-		return stoppedReplay(ctx, runErr, brokers, "what was sent is kept in mind; the same command goes on")
+		return stoppedReplay(ctx, runErr, brokers, "sent letters are remembered; the same command goes on")
 	case result.Left() > 0, result.Missed > 0:
 		return &spokenError{errPartly}
 	}

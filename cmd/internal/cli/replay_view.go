@@ -80,13 +80,13 @@ func roundText(p *replay.Plan) string {
 	switch p.Round {
 	case replay.First:
 		if p.DefaultName {
-			return "the first of this replay, or brokers forgot the last one (offsets.retention.minutes): what was sent before would be sent again"
+			return "the first of this replay, or brokers forgot the last one (offsets.retention.minutes): letters that were sent before would be sent again"
 		}
 		return "the first of this replay"
 	case replay.Resumed:
 		return fmt.Sprintf("goes on: %d were sent and %d left alone before", p.AlreadySent, p.AlreadyLeft)
 	case replay.Next:
-		return "what has come since the last one was finished"
+		return "letters that came since the last one was finished"
 	case replay.Again:
 		return "all once more, as something new to consumers"
 	}
@@ -118,7 +118,7 @@ func planTable(w io.Writer, p *replay.Plan) error {
 		[2]string{"Replay", p.Run},
 		[2]string{"Group", p.Group},
 		[2]string{"Round", roundText(p)},
-		[2]string{"From", fmt.Sprintf("%s, %d offsets left to read in %d partitions; what is written from now on is not part of it", p.From, p.Records, len(p.Partitions))},
+		[2]string{"From", fmt.Sprintf("%s, %d offsets left to read in %d partitions; later letters are not part of it", p.From, p.Records, len(p.Partitions))},
 		[2]string{"To", p.To},
 		[2]string{"Matching", fmt.Sprintf("%d letters, %d do not match", p.Matching, p.NotMatching)},
 		[2]string{"Sending", fmt.Sprintf("%d messages, %d bytes", p.Sending, p.Bytes)},

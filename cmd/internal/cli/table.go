@@ -36,7 +36,7 @@ const (
 )
 
 // shortIDs are the heads of columns of ids whose beginnings commands take (completeIDs, findStep). Ids in other columns are
-// seen whole: those of events, and those of the audit log, which are of things of any kind.
+// seen whole: ids of events, and ids of the audit log, which are of things of any kind.
 var shortIDs = []string{"ID", "TASK"}
 
 // grid aligns rows of cells under a head. Cells are made visible; an empty one is "-". On a page that has a width, times are

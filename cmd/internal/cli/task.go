@@ -23,7 +23,7 @@ import (
 func (c *commands) task() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "task",
-		Short: "Look at tasks and their steps, and do something about those that are stuck",
+		Short: "Look at tasks and their steps, and mend tasks that are stuck",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
@@ -49,7 +49,7 @@ func (c *commands) withTasks(ctx context.Context, at acting, do func(ctx context
 // noTask says where to look when a task is not there.
 func noTask(err error) error {
 	if errors.Is(err, ledger.ErrNotFound) && !strings.Contains(err.Error(), "postrider ") {
-		return fmt.Errorf("%w; postrider task list shows those there are, postrider archive list those that were archived", err)
+		return fmt.Errorf("%w; postrider task list shows the tasks of the ledger, postrider archive list the archived ones", err)
 	}
 	return err
 }
@@ -66,7 +66,7 @@ func (c *commands) taskList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the newest first",
-		Long: `List tasks, the newest first. Those in the archived state of their machine are left out unless --state asks
+		Long: `List tasks, the newest first. Tasks in the archived state of their machine are left out unless --state asks
 for them.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -102,13 +102,13 @@ for them.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.Namespace, "namespace", "", "only those of this `namespace`")
-	flags.StringVar(&f.Name, "name", "", "only those of the template with this `name`")
-	flags.StringVar(&f.Version, "template-version", "", "only those of this `version` of their template")
-	flags.StringVar(&f.State, "state", "", "only those in this `state`")
-	flags.BoolVar(&f.Flagged, "flagged", false, "only live ones that were found to be stale and left in place")
-	flags.StringVar(&from, "from", "", "only those created from this `time` on: 2026-01-31 or 2026-01-31T08:00:00Z")
-	flags.StringVar(&to, "to", "", "only those created up to this `time`")
+	flags.StringVar(&f.Namespace, "namespace", "", "only tasks of this `namespace`")
+	flags.StringVar(&f.Name, "name", "", "only tasks of the template with this `name`")
+	flags.StringVar(&f.Version, "template-version", "", "only tasks of this `version` of their template")
+	flags.StringVar(&f.State, "state", "", "only tasks in this `state`")
+	flags.BoolVar(&f.Flagged, "flagged", false, "only live tasks that were found to be stale and left in place")
+	flags.StringVar(&from, "from", "", "only tasks created from this `time` on: 2026-01-31 or 2026-01-31T08:00:00Z")
+	flags.StringVar(&to, "to", "", "only tasks created up to this `time`")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxLimit))
 	flags.IntVar(&f.Offset, "offset", 0, "how many of the newest to pass over")
 	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")

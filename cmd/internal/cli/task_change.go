@@ -148,7 +148,7 @@ func (c *commands) taskStep() *cobra.Command {
 		c.stepAction("retry", ledger.ActionRetry, "Give a step to a worker now, whatever it waits for"),
 		c.stepAction("reset-retry-count", ledger.ActionResetRetryCount, "Give a step all its retries again; one that failed is pending again"),
 		c.stepAction("cancel", ledger.ActionCancel, "Take a step out of the work"),
-		c.stepAction("complete", ledger.ActionCompleteManually, "Say that somebody did a step by hand"))
+		c.stepAction("complete", ledger.ActionCompleteManually, "Say that a person did a step by hand"))
 	return cmd
 }
 

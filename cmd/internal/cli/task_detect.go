@@ -137,7 +137,7 @@ func (c *commands) detectorStatus() *cobra.Command {
 func detectorTable(w io.Writer, s ledger.DetectorStatus) error {
 	state, until, pass := "working, where serve runs with the role detector", "", "none yet"
 	if s.Paused {
-		state, until = "paused", "somebody resumes: postrider task detector resume"
+		state, until = "paused", "a person resumes it: postrider task detector resume"
 		if s.ResumeAt != nil {
 			until = moment(*s.ResumeAt) + ", or postrider task detector resume"
 		}
@@ -173,7 +173,7 @@ gets stale meanwhile is found when they go on.`,
 			case p.For < 0:
 				return usagef("--for is %v; it must not be negative", p.For)
 			case p.For > 0 && p.For < time.Second:
-				return usagef("--for is %v; it must be at least 1s, or 0 until somebody resumes", p.For)
+				return usagef("--for is %v; it must be at least 1s, or 0 until a person resumes", p.For)
 			}
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				if err := tasks.PauseDetector(ctx, actor, p); err != nil {
@@ -190,7 +190,7 @@ gets stale meanwhile is found when they go on.`,
 				if s.ResumeAt != nil {
 					fmt.Fprintf(c.stdout, "Detection of stale tasks is paused until %s.\n", moment(*s.ResumeAt))
 				} else {
-					fmt.Fprintln(c.stdout, "Detection of stale tasks is paused until somebody resumes it.")
+					fmt.Fprintln(c.stdout, "Detection of stale tasks is paused until a person resumes it.")
 				}
 				return nil
 			})
@@ -198,7 +198,7 @@ gets stale meanwhile is found when they go on.`,
 	}
 	cmd.Flags().StringVar(&p.By, "by", "", "who you are")
 	cmd.Flags().StringVar(&p.Reason, "reason", "", "why, for the others")
-	cmd.Flags().DurationVar(&p.For, "for", 0, "for how long; 0 is until somebody resumes")
+	cmd.Flags().DurationVar(&p.For, "for", 0, "for how long; 0 is until a person resumes")
 	c.actor(cmd, &at)
 	return cmd
 }

@@ -68,14 +68,14 @@ func (c *commands) templateList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&namespace, "namespace", "", "only those of this `namespace`")
+	cmd.Flags().StringVar(&namespace, "namespace", "", "only templates of this `namespace`")
 	out.bind(cmd)
 	return cmd
 }
 
 func templateTable(w io.Writer, all []ledger.Template) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "There are no such templates; postrider template apply --shipped puts in those that come with Postrider.")
+		_, err := fmt.Fprintln(w, "No template fits; postrider template apply --shipped puts in the templates that come with Postrider.")
 		return err
 	}
 	rows := make([][]string, len(all))

@@ -52,7 +52,7 @@ environments:
 func TestTemplateCommands(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	contains(t, succeed(t, db, "template", "list"), "no such templates", "--shipped")
+	contains(t, succeed(t, db, "template", "list"), "No template fits", "--shipped")
 	contains(t, succeed(t, db, "template", "namespace"), "no namespaces")
 	for _, what := range []string{"list", "namespace"} {
 		if empty := decode[api.List[any]](t, succeed(t, db, "template", what, "-o", "json")); empty.Items == nil || len(empty.Items) != 0 || empty.Next != nil {

@@ -45,36 +45,35 @@ type Config struct {
 
 // Database is the section database.
 type Database struct {
-	// URL is the PostgreSQL connection string, a URL or keyword=value pairs; it must lead to a
-	// primary. Required.
+	// URL is the PostgreSQL connection string, a URL or keyword=value pairs. It must lead to a primary; give several
+	// hosts target_session_attrs=read-write. Keep the password out of the file: give DATABASE_URL in the environment,
+	// PGPASSWORD, a .pgpass, or password_file. Required.
 	URL DatabaseURL `key:"url" required:"true" check:"database" help:"PostgreSQL connection string"`
 	// Pooler says what stands before the database: auto finds out, none is PostgreSQL itself (or a pooler in session mode
 	// that lets session parameters through), transaction is a pooler in transaction mode (PgBouncer, for example): nothing
 	// is kept in sessions then and no statement is prepared. Defaults to "auto".
 	Pooler string `key:"pooler" default:"auto" oneof:"auto none transaction" help:"pooler before the database: auto, none or transaction"`
-	// PasswordFile is a file that has nothing but the password; it is read again for each connection, and
-	// counts instead of a password in the connection string. Defaults to "".
+	// PasswordFile is a file that has nothing but the password. It is read again for each connection, so that a new
+	// password needs no restart, and counts instead of a password in the connection string. Defaults to "".
 	PasswordFile string `key:"password_file" default:"" check:"optional" help:"file with the password of the database, read again for each connection"`
 }
 
-// Kafka is the section kafka.
+// Kafka is the section kafka. In the file the keys that begin with tls_ may stand in a block tls, and the keys that begin
+// with sasl_ in a block sasl, without that word.
 type Kafka struct {
-	// Brokers are the addresses to begin with, each host:port; the others are learnt from them.
-	// Required.
+	// Brokers are the addresses to begin with, each host:port; the other brokers are learnt from them. Required.
 	Brokers []string `key:"brokers" required:"true" check:"broker" help:"Kafka brokers to begin with, host:port, separated by commas"`
 	// ClientID is the name under which brokers log and limit this process. Defaults to "postrider".
 	ClientID string `key:"client_id" default:"postrider" help:"name of this process in the brokers' logs and quotas"`
-	// MaxMessageBytes is the largest batch of records to send, in bytes, and so the largest event;
-	// keep it at or below the brokers' message.max.bytes. At least 4096, so that a dead letter that
-	// only refers to its event always fits. Defaults to 1048588.
+	// MaxMessageBytes is the largest batch of records to send, in bytes, and so the largest event. Keep it at or below
+	// message.max.bytes of the brokers and max.message.bytes of the topics. The least value leaves room for a dead letter
+	// that only refers to its event. Defaults to 1048588.
 	MaxMessageBytes int `key:"max_message_bytes" default:"1048588" min:"4096" max:"1000000000" help:"largest batch to send, in bytes; at most the brokers' message.max.bytes"`
-	// Compression of the batches: none, lz4, zstd, snappy or gzip. Defaults to "none".
+	// Compression is that of the batches: none, lz4, zstd, snappy or gzip. Defaults to "none".
 	Compression string `key:"compression" default:"none" oneof:"none lz4 zstd snappy gzip" help:"compression of batches: none, lz4, zstd, snappy or gzip"`
 	// AllowTopicCreation lets the brokers create a missing topic when an event for it is sent, if they are set up to.
-	// Without it a missing topic holds its events until the topic is created. Defaults to false.
+	// Without it a missing topic holds its own events, and no others, until the topic is created. Defaults to false.
 	AllowTopicCreation bool `key:"allow_topic_creation" default:"false" help:"let brokers create missing topics"`
-	// In the file the keys that begin with tls_ or sasl_ may stand in a block of that name, without that word.
-
 	// TLSEnabled talks to the brokers through TLS 1.2 or newer and checks their certificates and names. Defaults
 	// to false.
 	TLSEnabled bool `key:"tls_enabled" default:"false" help:"talk to the brokers through TLS"`
@@ -89,29 +88,29 @@ type Kafka struct {
 	// TLSInsecureSkipVerify accepts any certificate from a broker: an attacker on the network path can then read and change
 	// everything. For tests only; each start warns. Defaults to false.
 	TLSInsecureSkipVerify bool `key:"tls_insecure_skip_verify" default:"false" help:"take any certificate for the brokers', for tests only"`
-	// SASLMechanism is how this process logs in: none, plain, scram-sha-256, scram-sha-512, oauthbearer or
-	// aws_msk_iam, in capitals or not. Defaults to "none".
+	// SASLMechanism is how this process logs in: none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws_msk_iam,
+	// in capitals or not. aws_msk_iam is Amazon MSK's and needs TLS; docs/security.md says where it finds its keys and
+	// what its role must allow. Defaults to "none".
 	SASLMechanism string `key:"sasl_mechanism" default:"none" oneof:"none plain scram-sha-256 scram-sha-512 oauthbearer aws_msk_iam" help:"login at the brokers: none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws_msk_iam"`
 	// SASLUsername is the user of plain and scram. Defaults to "".
 	SASLUsername string `key:"sasl_username" default:"" check:"optional" help:"user of the login, for plain and scram"`
-	// SASLPassword is the password of plain and scram, without blanks at its ends; give it in the environment,
-	// or better a file. Defaults to "".
+	// SASLPassword is the password of plain and scram, without blanks at its ends. Keep it out of the file: give
+	// KAFKA_SASL_PASSWORD in the environment, or better sasl_password_file. Defaults to "".
 	SASLPassword Secret `key:"sasl_password" default:"" check:"optional" help:"password of the login; better sasl_password_file"`
 	// SASLPasswordFile is a file that has nothing but the password; it is read again for each login. Defaults to "".
 	SASLPasswordFile string `key:"sasl_password_file" default:"" check:"optional" help:"file with the password of the login, read again for each connection"`
 	// SASLTokenFile is a file that has nothing but the token of oauthbearer; it is read again for each login, so a renewed
 	// token only has to replace the file. Defaults to "".
 	SASLTokenFile string `key:"sasl_token_file" default:"" check:"optional" help:"file with the token of oauthbearer, read again for each connection"`
-	// The keys of aws_msk_iam come from the file or from these three settings. If none of the four is given, AWS's SDK looks
-	// for keys: in the environment, in profiles, and by the role of the pod, task or instance.
-
 	// SASLAWSCredentialsFile is a file with the keys of aws_msk_iam; it is read again for each login. It is a shared
 	// credentials file of AWS, where the profile AWS_PROFILE or default counts, or the JSON that "aws configure
-	// export-credentials" prints. Defaults to "".
+	// export-credentials" prints. If neither it nor one of the next three settings is given, AWS's SDK looks for keys: in
+	// the environment, in profiles, and by the role of the pod, task or instance. Defaults to "".
 	SASLAWSCredentialsFile string `key:"sasl_aws_credentials_file" default:"" check:"optional" help:"credentials file of AWS for aws_msk_iam, read again for each connection"`
 	// SASLAWSAccessKeyID is the access key of aws_msk_iam; needs sasl_aws_secret_access_key. Defaults to "".
 	SASLAWSAccessKeyID string `key:"sasl_aws_access_key_id" default:"" check:"optional" help:"access key of aws_msk_iam; better sasl_aws_credentials_file"`
-	// SASLAWSSecretAccessKey is the secret of that access key. Defaults to "".
+	// SASLAWSSecretAccessKey is the secret of that access key. Keep it out of the file: give
+	// KAFKA_SASL_AWS_SECRET_ACCESS_KEY in the environment, or better sasl_aws_credentials_file. Defaults to "".
 	SASLAWSSecretAccessKey Secret `key:"sasl_aws_secret_access_key" default:"" check:"optional" help:"secret of that access key"`
 	// SASLAWSSessionToken goes with keys that end, and ends with them. Defaults to "".
 	SASLAWSSessionToken Secret `key:"sasl_aws_session_token" default:"" check:"optional" help:"session token of those keys, where they have one"`
@@ -119,18 +118,17 @@ type Kafka struct {
 
 // Outbox is the section outbox.
 type Outbox struct {
-	// BatchSize is how many events the leader reads and sends at once. Defaults to 5000.
+	// BatchSize is how many events the leader reads and sends at once; batches go one after the other. Defaults to 5000.
 	BatchSize int `key:"batch_size" default:"5000" min:"1" max:"10000" help:"events in a batch"`
 	// Dispatches is how many batches of events that come back behind holds are at the brokers at once, beside the batch of
 	// the log. Defaults to 16.
 	Dispatches int `key:"dispatches" default:"16" min:"1" max:"64" help:"batches of events behind holds that are at the brokers at once, beside the batch of the log"`
-	// MaxAttempts is how many failed attempts an event has before it is dead-lettered; outages
-	// spend none. Defaults to 5.
+	// MaxAttempts is how many failed attempts an event has before it is dead-lettered; outages spend none. Defaults to 5.
 	MaxAttempts int `key:"max_attempts" default:"5" min:"1" max:"1000" help:"failed attempts before an event is dead-lettered"`
 	// RetryBase is the delay after the first failed attempt; it doubles with each further one, and
 	// up to a fifth is added at random. In milliseconds. Defaults to 1000.
 	RetryBase time.Duration `key:"retry_base_ms" default:"1000" min:"1" max:"86400000" help:"delay after the first failed attempt, in milliseconds; it doubles"`
-	// RetryMax caps that delay; at least retry_base_ms. In milliseconds. Defaults to 60000.
+	// RetryMax caps that delay, before the random part; at least retry_base_ms. In milliseconds. Defaults to 60000.
 	RetryMax time.Duration `key:"retry_max_ms" default:"60000" min:"1" max:"86400000" help:"longest delay between attempts, in milliseconds"`
 	// AfterLastAttempt decides about the later events of a key when one was given up: continue lets them go, halt_key holds
 	// them until an operator deals with the event that was given up. Defaults to "continue".
@@ -138,15 +136,18 @@ type Outbox struct {
 	// RouteDeadLetterAfter gives up the events of a topic that has been missing or refused for so
 	// long; 0 is never, they wait until the topic is there. In seconds. Defaults to 0.
 	RouteDeadLetterAfter time.Duration `key:"route_dead_letter_after_seconds" default:"0" min:"0" max:"31536000" help:"give up events of a topic that is missing or refused for so many seconds; 0 is never"`
-	// MaxAge gives up events that could not be sent for so long because brokers, leaders or the topic
-	// were away; 0 is never. In seconds. Defaults to 0.
+	// MaxAge gives up events that could not be sent for so long because brokers, leaders or the topic were away; 0 is
+	// never. It is not known then whether an event without an answer arrived: it may be in both topics. In seconds.
+	// Defaults to 0.
 	MaxAge time.Duration `key:"max_age_seconds" default:"0" min:"0" max:"31536000" help:"give up events that outages kept for so many seconds; 0 is never"`
-	// CommitOrder publishes an event only when no transaction can commit an earlier one any more, for
-	// writers that do not serialise on a key; a long transaction then delays. Defaults to false.
+	// CommitOrder publishes an event only when no transaction can commit an earlier one any more, for writers that do not
+	// serialise on a key. A long transaction on the outbox then delays its topics. The identity column of the outbox must
+	// keep its CACHE of 1. Defaults to false.
 	CommitOrder bool `key:"commit_order" default:"false" help:"publish in the order of commits, for writers that do not serialise on a key"`
-	// StormEvents opens a circuit breaker when more events of a topic than that are given up with one error code
-	// within the window below: it keeps the further ones that fail with this code, and every other event of the topic
-	// goes. 0 switches circuit breakers off, and what one keeps comes back. Defaults to 100.
+	// StormEvents opens a circuit breaker when more events of a topic than that are given up with one error code within
+	// storm_window_seconds: it keeps the further ones that fail with this code, and every other event of the topic goes.
+	// 0 switches circuit breakers off, and the events that one keeps come back when a relay begins to lead. Defaults to
+	// 100.
 	StormEvents int `key:"storm_events" default:"100" min:"0" max:"1000000" help:"events of a topic given up with one error code within the window that open a circuit breaker; 0 is never"`
 	// StormWindow is the time in which storm_events counts given-up events. In seconds. Defaults to 60.
 	StormWindow time.Duration `key:"storm_window_seconds" default:"60" min:"1" max:"86400" help:"time in which given up events are counted, in seconds"`
@@ -159,22 +160,22 @@ type Outbox struct {
 	// IdempotencyRetentionDays is how long an idempotency key is known at least; after that a
 	// repeated one writes a new event. Defaults to 30.
 	IdempotencyRetentionDays int `key:"idempotency_retention_days" default:"30" min:"1" max:"36500" help:"days that idempotency keys are known at least"`
-	// PublishTimeout bounds the wait for the acknowledgements of one batch; events without one are
-	// tried again. A stop may take this long, so it is kept well below 30 seconds. In milliseconds.
-	// Defaults to 10000.
+	// PublishTimeout bounds the wait for the acknowledgements of one batch. Events without one wait behind a hold of
+	// their partition and are tried again. A stop may take this long, so it is kept well below 30 seconds. In
+	// milliseconds. Defaults to 10000.
 	PublishTimeout time.Duration `key:"publish_timeout_ms" default:"10000" min:"100" max:"12000" help:"longest wait for the acknowledgements of a batch, in milliseconds"`
-	// Notifier lets writers wake an idle relay by a notification, so that it polls less often. Defaults to
-	// true.
+	// Notifier lets writers wake an idle relay by a notification, so that it polls less often. It needs a database URL
+	// that does not lead through a pooler in transaction mode, and a server with max_prepared_transactions at 0;
+	// otherwise the relay polls. Defaults to true.
 	Notifier bool `key:"notifier" default:"true" help:"let writers wake an idle relay"`
 	// Log writes a line for every pass of the relay that did something. Defaults to false.
 	Log bool `key:"log" default:"false" help:"log every pass of the relay that did something"`
 }
 
-// DLQ is the section dlq. In the file the keys that begin with reason_ may stand in a block reasons, without
-// that word.
+// DLQ is the section dlq. In the file the keys that begin with reason_ may stand in a block reasons, without that word.
 type DLQ struct {
-	// Topic is the dead-letter topic; create it before dead letters are to be collected. Defaults
-	// to "postrider.dlq".
+	// Topic is the dead-letter topic; create it. Events that cannot be delivered go there. The collector reads it and the
+	// dead-letter topics of the rules for single topics. Defaults to "postrider.dlq".
 	Topic string `key:"topic" default:"postrider.dlq" check:"topic" help:"dead-letter topic"`
 	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
 	// "postrider-collector".
@@ -206,13 +207,13 @@ type DLQ struct {
 	// ResolveOnDelivery closes an investigation as manually_resolved when the message that was sent again
 	// from it is delivered. Defaults to true.
 	ResolveOnDelivery bool `key:"resolve_on_delivery" default:"true" help:"close the investigations of redriven messages that are delivered"`
-	// RedactPaths name values in JSON payloads and in tasks that snapshots do not show: $.card.number, $.items[*].pan,
-	// $..password at any depth. The letters keep them. Without any path, everyone who may read an investigation sees the
-	// payload; agents do not, see the package mcp. Defaults to "".
+	// RedactPaths name values in JSON payloads and in tasks (context, metadata, inputs and results of steps) that
+	// investigations and the API do not show: $.card.number, $.items[*].pan, $..password at any depth. Letters and tasks
+	// keep the values; the scope read:payload shows them, and is audited. Without any path, everyone who may read an
+	// investigation sees the payload; agents need read:payload for it. Defaults to "".
 	RedactPaths []string `key:"redact_paths" default:"" check:"redact_path" help:"JSON paths of values that investigations and tasks do not show, separated by commas"`
 	// RedactHeaders name headers that are not shown, in large or small letters; * stands for any characters. The names
-	// given replace the default, which has the headers that usually carry credentials; an empty list shows all.
-	// Defaults to
+	// given replace the default, which has the headers that usually carry credentials; [] shows all. Defaults to
 	// "authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token".
 	RedactHeaders []string `key:"redact_headers" default:"authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token" check:"redact_header" help:"headers that investigations do not show, separated by commas; by default those that usually carry credentials"`
 	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
@@ -236,10 +237,13 @@ type DLQ struct {
 
 // Collector is the section collector.
 type Collector struct {
-	// Topics are further dead-letter topics to read, beside the topics that the relay writes to. Defaults to "".
+	// Topics are further dead-letter topics to read, beside the topics that the relay writes to. Known are the dead
+	// letters of Spring Kafka, Kafka Connect, Kafka Streams, share groups, Spring Cloud Stream, SmallRye, Wolverine and
+	// Karafka; any other is read as it is. Defaults to "".
 	Topics []string `key:"topics" default:"" check:"topic" help:"further dead-letter topics to read, separated by commas"`
-	// Patterns are regular expressions; topics whose whole names they fit are read as dead-letter topics, also topics that
-	// are created later. Kafka's own topics and the retry topics of consumers are not. Defaults to "".
+	// Patterns are regular expressions, for example '.*[-.](dlq|dlt|DLT)'; topics whose whole names they fit are read as
+	// dead-letter topics, also topics that are created later. Kafka's own topics and the retry topics of consumers are
+	// not. Defaults to "".
 	Patterns []string `key:"patterns" default:"" check:"topic_pattern" help:"regular expressions of further dead-letter topics to read, such as .*[-.](dlq|dlt|DLT), separated by commas"`
 	// HeadersTopic and the settings below name the headers in which programs of your own write what their dead letters say,
 	// several with commas: the first that is there counts. With HeadersTopic or HeadersError a dead letter is known. In the
@@ -265,15 +269,16 @@ type Collector struct {
 
 // HTTP is the section http.
 type HTTP struct {
-	// Address to listen on, host:port; port 0 picks a free one, an empty host is every interface.
-	// Defaults to "127.0.0.1:8080".
+	// Address is where /livez, /readyz, /metrics and the API are served, host:port; port 0 picks a free one, an empty
+	// host (":8080") is every interface. Defaults to "127.0.0.1:8080".
 	Address string `key:"address" default:"127.0.0.1:8080" check:"listen" help:"where to serve health, metrics and the API; also --http"`
-	// API serves the operations of the desk, to holders of keys. Defaults to true.
+	// API serves the operations of the desk under /v1 and /api/v1, to holders of keys (postrider apikey create). Defaults
+	// to true.
 	API bool `key:"api" default:"true" help:"serve the API of the desk, to holders of keys"`
 	// RequestTimeout bounds each operation of the API, but for planning an operation, which may take two minutes. In
 	// milliseconds. Defaults to 20000.
 	RequestTimeout time.Duration `key:"request_timeout_ms" default:"20000" min:"100" max:"60000" help:"longest that an operation of the API may take, in milliseconds"`
-	// MaxBodyBytes is the largest body of a request. Defaults to 1048576.
+	// MaxBodyBytes is the largest body of a request, in bytes. Defaults to 1048576.
 	MaxBodyBytes int `key:"max_body_bytes" default:"1048576" min:"1024" max:"67108864" help:"largest body of a request, in bytes"`
 	// RequestsPerSecond is how often each key may ask, on average; requests that send messages again or
 	// remove rows count 25 times. 0 does not limit. Defaults to 500.
@@ -290,16 +295,17 @@ type HTTP struct {
 
 // MCP is the section mcp, of postrider mcp.
 type MCP struct {
-	// Address to listen on with --transport http, host:port; port 0 picks a free one, an empty host is every
-	// interface. Defaults to "127.0.0.1:8090".
+	// Address is where postrider mcp --transport http serves agents, host:port; port 0 picks a free one, an empty host
+	// (":8090") is every interface. Defaults to "127.0.0.1:8090".
 	Address string `key:"address" default:"127.0.0.1:8090" check:"listen" help:"where to serve agents with --transport http"`
-	// AllowWrites lets keys with the scopes for it publish, try again and clean up; without it agents only read.
+	// AllowWrites lets agents publish pending events, try again and clean up, with keys that have the scopes redrive and
+	// purge. Each action is previewed first, and done when the preview is confirmed. Without it agents only read.
 	// Defaults to false.
 	AllowWrites bool `key:"allow_writes" default:"false" help:"let agents publish, try again and clean up, with keys that may; also --allow-writes"`
-	// ConfirmTTL is how long a preview may be confirmed. In seconds. Defaults to 120.
+	// ConfirmTTL is how long a preview may be confirmed, once. In seconds. Defaults to 120.
 	ConfirmTTL time.Duration `key:"confirm_ttl_seconds" default:"120" min:"5" max:"3600" help:"seconds in which a preview may be confirmed"`
-	// AllowedOrigins are the web pages that may call, for example https://agents.example.com; programs send no Origin and
-	// need none. Defaults to "".
+	// AllowedOrigins are the web pages that may call, for example https://agents.example.com, separated by commas or as a
+	// list; programs send no Origin and need none. Defaults to "".
 	AllowedOrigins []string `key:"allowed_origins" default:"" check:"origin" help:"origins of web pages that may call, separated by commas"`
 }
 

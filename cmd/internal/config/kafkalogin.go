@@ -120,7 +120,7 @@ func (c Config) KafkaWarnings() []string {
 	var warnings []string
 	if c.Kafka.TLSInsecureSkipVerify {
 		k, _ := named("kafka.tls_insecure_skip_verify")
-		warnings = append(warnings, fmt.Sprintf("%s is true (%s): ANY CERTIFICATE IS TAKEN FOR THE BROKERS', so whoever stands between can read and change events and take the login; give kafka.tls_ca_file instead",
+		warnings = append(warnings, fmt.Sprintf("%s is true (%s): ANY CERTIFICATE IS TAKEN FOR THE BROKERS', so an attacker on the network path can read and change events and take the login; give kafka.tls_ca_file instead",
 			k, c.origin(k)))
 	}
 	if m := c.Kafka.SASLMechanism; !c.Kafka.TLSEnabled && (m == "plain" || m == "oauthbearer") {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -35,11 +34,11 @@ type Staleness struct {
 	// TaskMaxLifetimeHours is how old a task may become before it must have ended, unless its template or
 	// namespace says otherwise. Defaults to 24.
 	TaskMaxLifetimeHours int `key:"task_max_lifetime_hours" default:"24" min:"1" max:"87600" help:"hours after its creation within which a task must end"`
-	// AutoTransitionToError moves stale tasks aside, to the failed state of their machine. Without it all
-	// stay where they are and are flagged. Defaults to true.
+	// AutoTransitionToError moves stale tasks aside, to the failed state of their machine, if their template does not
+	// forbid it. Without it all stay where they are and are flagged. Defaults to true.
 	AutoTransitionToError bool `key:"auto_transition_to_error" default:"true" help:"move stale tasks to their failed state"`
-	// AutoMoveToDLQ sends dead letters of stale tasks; dlq.enabled and dlq.auto_dlq_on_staleness must be
-	// true as well. Defaults to true.
+	// AutoMoveToDLQ sends dead letters of stale tasks, if their template does not forbid it; dlq.enabled and
+	// dlq.auto_dlq_on_staleness must be true as well. Defaults to true.
 	AutoMoveToDLQ bool `key:"auto_move_to_dlq" default:"true" help:"send dead letters of stale tasks"`
 	// EmitEvents writes an event about each stale task to the lifecycle topic, beside the events of its transitions.
 	// Defaults to true.
@@ -52,8 +51,9 @@ type Staleness struct {
 	WorkerUnavailableMinutes int `key:"worker_unavailable_minutes" default:"10" min:"1" max:"525600" help:"minutes of silence of all workers of a namespace that are the reason of its stale tasks"`
 	// TimeBudget bounds a pass: stale tasks that remain after it wait for the next pass. In seconds. Defaults to 60.
 	TimeBudget time.Duration `key:"time_budget_seconds" default:"60" min:"1" max:"3600" help:"longest time of one pass of the detector, in seconds"`
-	// LatencyLimit is how long one batch of the detector may take. Three batches in a row that take longer
-	// pause all detectors of the database, to protect it. In milliseconds. Defaults to 5000.
+	// LatencyLimit is how long one batch of the detector may take. To protect the database, three batches in a row that
+	// take longer pause all its detectors for twelve intervals; postrider task detector resume ends that. In
+	// milliseconds. Defaults to 5000.
 	LatencyLimit time.Duration `key:"latency_limit_ms" default:"5000" min:"10" max:"55000" help:"milliseconds that a batch of the detector may take; three in a row above it pause detection"`
 	// WarnPercent is the share of its threshold past which a task is counted by postrider_tasks_near_stale and as a
 	// warning of v_task_staleness_monitoring. Defaults to 80.
@@ -110,14 +110,4 @@ func blockOf(section, name string) (block, bool) {
 		}
 	}
 	return block{}, false
-}
-
-// checkStaleness compares the times of the detector.
-func (c *Config) checkStaleness() []error {
-	budget, _ := named("staleness.time_budget_seconds")
-	if limit, _ := named("staleness.latency_limit_ms"); c.Staleness.LatencyLimit > c.Staleness.TimeBudget {
-		return []error{fmt.Errorf("%s is %d (%s), more than %s, which is %d seconds (%s); one batch cannot take longer than the pass that it is part of",
-			limit, c.Staleness.LatencyLimit.Milliseconds(), c.origin(limit), budget, int(c.Staleness.TimeBudget.Seconds()), c.origin(budget))}
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/retry"
@@ -202,4 +203,37 @@ func (c Config) CollectedTopics() []string {
 // describe names a rule's value for a message.
 func (v topicValue) describe(match string) string {
 	return fmt.Sprintf("%s of the rule for %s", v.name, shown(match))
+}
+
+// The uses of Postrider's own topics, as OwnTopics has them.
+const (
+	ownDeadLetters = "dead letters"
+	ownLifecycle   = "lifecycle events"
+)
+
+// OwnTopics returns the topics that Postrider itself writes, each with what for: every dead-letter topic that an event may
+// go to, and that of lifecycle events. Services may not write to them. No setting names the retry topics of consumers:
+// they are their groups'.
+func (c Config) OwnTopics() map[string]string {
+	own := map[string]string{}
+	if c.Tasks.LifecycleTopic != "" {
+		own[c.Tasks.LifecycleTopic] = ownLifecycle
+	}
+	for _, topic := range c.DLQTopics() {
+		own[topic] = ownDeadLetters
+	}
+	return own
+}
+
+// LongestRetry is as long as the delay between the attempts of any topic's events can be, jitter included.
+func (c Config) LongestRetry() time.Duration {
+	longest := max(c.Outbox.RetryMax, c.Outbox.RetryBase) // see TopicSettings
+	for _, r := range c.Topics {
+		for _, v := range r.values {
+			var own Config
+			v.give(&own)
+			longest = max(longest, own.Outbox.RetryMax, own.Outbox.RetryBase)
+		}
+	}
+	return longest + time.Duration(float64(longest)*retry.Default().Jitter)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -268,5 +269,41 @@ func TestTopicKeysAreKeys(t *testing.T) {
 		if k.Name != name && k.Section+"_"+k.Name != name {
 			t.Errorf("%s is called %s in its section", name, k)
 		}
+	}
+}
+
+// Every dead-letter topic that an event may go to is Postrider's own, and that of lifecycle events; a topic of events is not.
+func TestOwnTopics(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{
+		File:  write(t, "topics:\n  - match: orders.*\n    dlq_topic: dead.orders\n  - match: '*.eu'\n    dlq_topic: dead.eu\n  - match: orders.eu\n    max_attempts: 3\n"),
+		Flags: map[string]string{"dlq.topic": "dead", "tasks.lifecycle_topic": "life", "collector.topics": "theirs-dlt"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"dead": "dead letters", "dead.orders": "dead letters", "dead.eu": "dead letters", "life": "lifecycle events"}
+	if got := c.OwnTopics(); !maps.Equal(got, want) {
+		t.Errorf("the own topics are %v, want %v", got, want)
+	}
+}
+
+// No topic's events wait longer for a retry than is said.
+func TestLongestRetry(t *testing.T) {
+	t.Parallel()
+	c, err := Load(Sources{File: write(t, threeRules)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.LongestRetry(); got != 6*time.Minute {
+		t.Errorf("the longest retry is %v, want five minutes and a fifth", got)
+	}
+	for _, topic := range []string{"plain", "orders.us", "orders.eu"} {
+		if d := c.TopicSettings(topic).Retry.Delay(1000, 1); d > c.LongestRetry() {
+			t.Errorf("%s waits %v", topic, d)
+		}
+	}
+	if c, err = Load(Sources{Flags: map[string]string{"outbox.retry_base_ms": "90000", "outbox.retry_max_ms": "100000"}}); err != nil || c.LongestRetry() != 2*time.Minute {
+		t.Errorf("the longest retry is %v, %v, want 2m", c.LongestRetry(), err)
 	}
 }

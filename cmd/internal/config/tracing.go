@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Tracing is the section tracing. What it does not say is taken from OpenTelemetry's own variables (OTEL_…), which the
-// set-up reads as every other program does.
+// Tracing is the section tracing. Values that it does not give are taken from OpenTelemetry's own variables (OTEL_…), which
+// the set-up reads as every other program does.
 type Tracing struct {
 	// Enabled sends spans to an OpenTelemetry collector: of events whose writers gave them the traceparent of a recorded
 	// trace, of batches, of actions of the outbox, redrives and replays. OTEL_SDK_DISABLED=true switches it off again. Defaults to false.
@@ -19,10 +19,11 @@ type Tracing struct {
 	// Defaults to "".
 	Endpoint string `key:"endpoint" default:"" check:"endpoint" help:"URL at which a collector takes OTLP over HTTP, such as http://otel:4318"`
 	// Headers are sent along, name=value, separated by commas, with commas in values written as %2C; for keys that the
-	// collector asks for. Defaults to "".
+	// collector asks for. Keep keys out of the file: give TRACING_HEADERS in the environment, or headers_file. Defaults
+	// to "".
 	Headers Secret `key:"headers" default:"" check:"headers" help:"headers for the collector, name=value, separated by commas; better tracing.headers_file"`
-	// HeadersFile is a file that has nothing but these headers, in one line; it is read again for each export. Not beside
-	// Headers. Defaults to "".
+	// HeadersFile is a file that has nothing but these headers, in one line; it is read again for each export, so that a
+	// new key needs no restart. Only one of headers and headers_file may be given. Defaults to "".
 	HeadersFile string `key:"headers_file" default:"" check:"optional" help:"file with the headers for the collector, read again for each export"`
 	// SamplePercent is the share of the relay's own batches that have spans; spans of events go with their writers' traces.
 	// An action that was asked for always has its spans: an action of the outbox, a redrive, a replay. OTEL_TRACES_SAMPLER,
@@ -30,13 +31,13 @@ type Tracing struct {
 	SamplePercent int `key:"sample_percent" default:"1" min:"0" max:"100" help:"percentage of the relay's batches that are traced"`
 	// ServiceName is the name under which spans are found. Without it OTEL_SERVICE_NAME, or postrider. Defaults to "".
 	ServiceName string `key:"service_name" default:"" check:"optional" help:"name under which spans are found; empty is OTEL_SERVICE_NAME, or postrider"`
-	// Database makes a span of each statement, each batch of statements and each connecting, within spans that are recorded
-	// anyway: of a batch once it is claimed, of actions, and of dead letters that are collected. Neither text nor values of
-	// a statement are in it. Defaults to false.
-	Database bool `key:"database" default:"false" help:"spans of statements, within those that are recorded"`
-	// KafkaClient makes a span of each record of a recorded trace while the Kafka client has it: from when it is handed over
-	// until it is acknowledged, and of a dead letter from when it is fetched until it is read. Neither key nor value is in
-	// it. Defaults to false.
+	// Database makes a span of each statement, each batch of statements and each connecting, within spans that are
+	// recorded anyway: of a batch once it is claimed, of actions, and of dead letters that are collected. Its name is
+	// that of the query; neither text nor values of a statement are in it. Defaults to false.
+	Database bool `key:"database" default:"false" help:"spans of statements, within traces that are recorded"`
+	// KafkaClient makes a span of each record of a recorded trace while the Kafka client has it: from when it is handed
+	// over until it is acknowledged, with partition and offset, and of a dead letter from when it is fetched until it is
+	// read. Neither key nor value is in it. Defaults to false.
 	KafkaClient bool `key:"kafka_client" default:"false" help:"spans of records in the Kafka client, within traces that are recorded"`
 }
 
@@ -102,28 +103,4 @@ func headerMap(text string) (map[string]string, error) {
 func checkHeaders(text string) error {
 	_, err := headerMap(text)
 	return err
-}
-
-// checkTracing compares the settings of tracing with each other.
-func (c *Config) checkTracing() []error {
-	headers, has := c.given("tracing.headers")
-	file, hasFile := c.given("tracing.headers_file")
-	if !has || !hasFile {
-		return nil
-	}
-	return []error{fmt.Errorf("%s (%s) and %s (%s) are both set; give one", headers, c.origin(headers), file, c.origin(file))}
-}
-
-// tracingWarnings are the warnings about settings of tracing that change nothing because tracing is off.
-func (c Config) tracingWarnings() []string {
-	if c.Tracing.Enabled {
-		return nil
-	}
-	var warnings []string
-	for _, name := range []string{"tracing.endpoint", "tracing.headers", "tracing.headers_file", "tracing.database", "tracing.kafka_client"} {
-		if k, _ := named(name); k.text(c) != k.Default {
-			warnings = append(warnings, fmt.Sprintf("%s is given (%s) and tracing.enabled is false: no spans are sent", k, c.origin(k)))
-		}
-	}
-	return warnings
 }

@@ -168,3 +168,47 @@ func (c Config) Warnings() []string {
 	}
 	return warnings
 }
+
+// checkPages compares the sizes of pages.
+func (c *Config) checkPages() []error {
+	size, _ := named("dlq.page_size_default")
+	if limit, _ := named("dlq.page_size_max"); c.DLQ.PageSizeDefault > c.DLQ.PageSizeMax {
+		return []error{fmt.Errorf("%s is %d (%s), more than %s, which is %d (%s); it must not be more",
+			size, c.DLQ.PageSizeDefault, c.origin(size), limit, c.DLQ.PageSizeMax, c.origin(limit))}
+	}
+	return nil
+}
+
+// checkStaleness compares the times of the detector.
+func (c *Config) checkStaleness() []error {
+	budget, _ := named("staleness.time_budget_seconds")
+	if limit, _ := named("staleness.latency_limit_ms"); c.Staleness.LatencyLimit > c.Staleness.TimeBudget {
+		return []error{fmt.Errorf("%s is %d (%s), more than %s, which is %d seconds (%s); one batch cannot take longer than the pass that it is part of",
+			limit, c.Staleness.LatencyLimit.Milliseconds(), c.origin(limit), budget, int(c.Staleness.TimeBudget.Seconds()), c.origin(budget))}
+	}
+	return nil
+}
+
+// checkTracing compares the settings of tracing with each other.
+func (c *Config) checkTracing() []error {
+	headers, has := c.given("tracing.headers")
+	file, hasFile := c.given("tracing.headers_file")
+	if !has || !hasFile {
+		return nil
+	}
+	return []error{fmt.Errorf("%s (%s) and %s (%s) are both set; give one", headers, c.origin(headers), file, c.origin(file))}
+}
+
+// tracingWarnings are the warnings about settings of tracing that change nothing because tracing is off.
+func (c Config) tracingWarnings() []string {
+	if c.Tracing.Enabled {
+		return nil
+	}
+	var warnings []string
+	for _, name := range []string{"tracing.endpoint", "tracing.headers", "tracing.headers_file", "tracing.database", "tracing.kafka_client"} {
+		if k, _ := named(name); k.text(c) != k.Default {
+			warnings = append(warnings, fmt.Sprintf("%s is given (%s) and tracing.enabled is false: no spans are sent", k, c.origin(k)))
+		}
+	}
+	return warnings
+}

@@ -55,7 +55,7 @@ func checkAdditions(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	if len(found) > 0 {
-		return warn("drop them; what they check or copy belongs into the services, or into consumers",
+		return warn("drop them; their checks and copies belong into the services, or into consumers",
 			"outbox_event has what is not Postrider's: %s. Every insert pays for it, rows that it changes or drops are not what was written, and a foreign key keeps retention from removing rows",
 			strings.Join(found, ", ")), nil
 	}

@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgbouncer"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -203,6 +206,17 @@ func TestJudgements(t *testing.T) {
 	}
 	if got := judgeOperation("id", "n", "running", "", time.Second); got != nil {
 		t.Errorf("an operation that runs: %+v", got)
+	}
+}
+
+// TestEveryCauseIsJudged: the doctor reads holds of every cause, but for the causes that end by themselves.
+func TestEveryCauseIsJudged(t *testing.T) {
+	t.Parallel()
+	passing := []relay.Cause{relay.CauseRetry, relay.CauseRedrive}
+	for _, c := range relay.Causes() {
+		if read := strings.Contains(holdsQuery, "'"+string(c)+"'"); read == slices.Contains(passing, c) {
+			t.Errorf("queries/holds.sql reads holds of the cause %s: %v", c, read)
+		}
 	}
 }
 

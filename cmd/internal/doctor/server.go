@@ -206,7 +206,7 @@ func judgeTransactions(found []transaction, l limits) []result {
 		return out
 	}
 	if hidden > 0 {
-		return skip("grant pg_read_all_stats to the user of database.url", "none is old; when those of %d sessions of other users began is not shown", hidden)
+		return skip("grant pg_read_all_stats to the user of database.url", "none is old; for %d sessions of other users the beginning is not shown", hidden)
 	}
 	return well("no transaction is older than %v", l.oldTransaction)
 }

@@ -132,7 +132,7 @@ func checkDetector(ctx context.Context, p *patient) ([]result, error) {
 	case since == nil:
 		return well("the detectors of stale tasks are not paused"), nil
 	}
-	until := "until somebody resumes them"
+	until := "until a person resumes them"
 	if resume != nil {
 		until = "until " + resume.UTC().Format(time.RFC3339)
 	}
@@ -157,7 +157,7 @@ func checkOperations(ctx context.Context, p *patient) ([]result, error) {
 		return nil
 	})
 	if err == nil && len(out) == 0 {
-		out = well("%d operations have not ended, and none waits for somebody", open)
+		out = well("%d operations have not ended, and none waits for a person", open)
 	}
 	return out, err
 }

@@ -210,7 +210,7 @@ func (a *API) authenticate(ctx context.Context, w http.ResponseWriter, r *http.R
 	}
 	k, err := ask(ctx, token)
 	if errors.Is(err, access.ErrUnknownKey) {
-		// Counted behind the look and not before it: many share an address, and who has a key that works must not be
+		// Counted behind the look and not before it: many share an address, and a holder of a key that works must not be
 		// kept out by others' mistakes.
 		if wait := a.cfg.Failures.Take(address(r), 1); wait > 0 {
 			return access.Actor{}, limited(w, wait, "this key does not work, and too many such came from this address")
@@ -370,7 +370,7 @@ func (a *API) send(w http.ResponseWriter, r *http.Request, status int, body []by
 		"request_id", w.Header().Get("X-Request-Id"))
 }
 
-// parseQuery reads a query strictly: what cannot be read must not be taken for absent.
+// parseQuery reads a query strictly: a parameter that cannot be read must not be taken for absent.
 func parseQuery(raw string) (url.Values, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {

@@ -134,7 +134,7 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	return api.NewItemList(found, size), nil
 }
 
-// command changes the state of an operation. Who may plan one of its kind may.
+// command changes the state of an operation. It needs the scope that planning one of its kind needs.
 func (s *Services) command(c dlq.Command) func(context.Context, *Request) (any, error) {
 	return func(ctx context.Context, r *Request) (any, error) {
 		id, err := r.bare("id")

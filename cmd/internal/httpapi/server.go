@@ -96,7 +96,7 @@ func (s *Server) routes(cfg Config) http.Handler {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
 		// A collector that fails takes only its own metrics away.
 		ErrorHandling: promhttp.ContinueOnError,
-		// The only format that has exemplars; it is chosen by who asks.
+		// The only format that has exemplars; the caller chooses it.
 		EnableOpenMetrics:   true,
 		MaxRequestsInFlight: 4,
 		Timeout:             10 * time.Second,

@@ -136,7 +136,7 @@ func (d *collected) investigations(ctx context.Context, t *testing.T, p *kafkaja
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		page, err := d.Editor.Find(ctx, dlq.Search{Filter: dlq.Filter{Topic: topic, Status: dlq.Pending, Limit: 100}})
+		page, err := d.Investigations.Find(ctx, dlq.Search{Filter: dlq.Filter{Topic: topic, Status: dlq.Pending, Limit: 100}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,11 +161,11 @@ func (d *collected) letters(ctx context.Context, t *testing.T, entries []dlq.Ent
 	t.Helper()
 	found := map[string]dlq.Letter{}
 	for _, e := range entries {
-		detail, err := d.Editor.Show(ctx, e.UUID)
+		detail, err := d.Investigations.Show(ctx, e.UUID)
 		if err != nil || len(detail.Letters) != 1 || detail.Occurrences != 1 {
 			t.Fatalf("%d letters, %d occurrences, %v", len(detail.Letters), detail.Occurrences, err)
 		}
-		l, err := d.Editor.Reveal(ctx, dlq.RevealRequest{Entry: e.UUID, Actor: "test"})
+		l, err := d.Investigations.Reveal(ctx, dlq.RevealRequest{Entry: e.UUID, Actor: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func shorten(v any) any {
 	return v
 }
 
-// visible escapes, as JSON does, what a person who looks at the text would not see and a model would read: control
+// visible escapes, as JSON does, the characters that a person would not see and a model would read: control
 // and format characters (bidirectional ones, tags), variation selectors, fillers and all spaces but the plain one.
 func visible(text string) string {
 	if strings.IndexFunc(text, hidden) < 0 {

@@ -87,7 +87,7 @@ func (p *previews) add(a access.Actor, q asked, shown preview) (token string, ex
 			p.forget(key, now)
 		}
 		if len(p.byKey) >= maxKeys {
-			clear(p.byKey) // who is asked to preview again loses nothing
+			clear(p.byKey) // an agent that previews again loses nothing
 		}
 	}
 	p.forget(a.KeyID, now)

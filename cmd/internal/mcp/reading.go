@@ -150,7 +150,7 @@ func (s *Server) getOne(ctx context.Context, path, id string) (json.RawMessage, 
 	return s.cfg.API.Get(ctx, path+parsed.String(), nil)
 }
 
-// show shows an investigation. Who is shown its message is in the audit log before.
+// show shows an investigation. The audit log notes the caller before its message is shown.
 func (s *Server) show(ctx context.Context, in idInput) (json.RawMessage, error) {
 	entry, err := s.getOne(ctx, "/dlq/", in.ID)
 	if err != nil || !access.ActorOf(ctx).May(access.ReadPayload) {

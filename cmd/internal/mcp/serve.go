@@ -45,7 +45,7 @@ func (s *Server) origin(next http.Handler) http.Handler {
 		}
 		w.Header().Set("Vary", "Origin")
 		if len(origins) > 1 || !slices.Contains(s.cfg.AllowedOrigins, origins[0]) {
-			http.Error(w, "this web page may not call; mcp.allowed_origins names those that may", http.StatusForbidden)
+			http.Error(w, "this web page may not call; mcp.allowed_origins names the pages that may", http.StatusForbidden)
 			return
 		}
 		w.Header().Set("Access-Control-Allow-Origin", origins[0])

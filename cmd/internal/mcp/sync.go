@@ -123,7 +123,7 @@ func (s *Server) admit(ctx context.Context, in syncInput) error {
 	case in.Action == relay.ActionCleanup && in.Limit != 0:
 		return refuse(httpapi.Validation, "cleanup takes no limit")
 	case in.Action != actionDLQStats && !s.cfg.AllowWrites:
-		return refuse(httpapi.Forbidden, "this server only reads; whoever runs it may start it with --allow-writes")
+		return refuse(httpapi.Forbidden, "this server only reads; its operator may start it with --allow-writes")
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ var hints = map[relay.Action]string{
 	actionDLQStats:             "try again",
 	relay.ActionProcessPending: "call again with a smaller limit",
 	relay.ActionProcessRetries: "call again with a smaller limit",
-	relay.ActionCleanup:        "call again, or let whoever runs the server use postrider outbox cleanup, which takes as long as it needs",
+	relay.ActionCleanup:        "call again, or let the server's operator use postrider outbox cleanup, which takes as long as it needs",
 }
 
 func hintOf(in syncInput) string { return hints[in.Action] }

@@ -24,7 +24,7 @@ type KafkaClients struct {
 	fetched     *prometheus.CounterVec
 }
 
-// What may go wrong between a client and a broker, as the label stage says it.
+// The stages at which something goes wrong between a client and a broker, as the label says them.
 const (
 	stageConnect = "connect"
 	stageWrite   = "write"
@@ -41,14 +41,14 @@ func NewKafkaClients(reg prometheus.Registerer) *KafkaClients {
 	k := &KafkaClients{
 		connects:    counter("connects_total", "Connections opened to brokers, by client: publisher or collector."),
 		disconnects: counter("disconnects_total", "Connections to brokers that ended."),
-		failures:    counter("errors_total", "What failed on the way to brokers, by stage: connect, write or read. The client tries again.", "stage"),
+		failures:    counter("errors_total", "Failures on the way to brokers, by stage: connect, write or read. The client tries again.", "stage"),
 		written:     counter("written_bytes_total", "Bytes of requests."),
 		read:        counter("read_bytes_total", "Bytes of answers."),
 		throttled:   counter("throttled_seconds_total", "Time for which brokers asked the client to wait, because of a quota."),
 		produced:    counter("produced_records_total", "Records that brokers acknowledged."),
 		batches:     counter("produced_batches_total", "Batches of records that brokers acknowledged."),
 		compressed:  counter("produced_bytes_total", "Bytes of those batches, after compression."),
-		fetched:     counter("fetched_records_total", "Records read from brokers, those of transaction markers included."),
+		fetched:     counter("fetched_records_total", "Records read from brokers, transaction markers included."),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_kafka_client_request_seconds",
 			Help: "Time from the beginning of a request to the end of its answer, by request: produce, fetch or other. A fetch waits up to a second for records.",
 			// From half a millisecond to half a minute.

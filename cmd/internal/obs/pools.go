@@ -28,7 +28,7 @@ func NewPools(reg prometheus.Registerer) *Pools {
 		connections: desc("connections", "Database connections of a pool (relay, service, api), by state: acquired (in use), idle, constructing (being opened).", "state"),
 		max:         desc("max_connections", "The most connections that the pool may have."),
 		acquires:    desc("acquires_total", "Connections that were taken from the pool."),
-		waits:       desc("acquire_waits_total", "Those that had to be waited for, because none was free."),
+		waits:       desc("acquire_waits_total", "Connections that had to be waited for, because none was free."),
 		waited:      desc("acquire_seconds_total", "Time for which connections were waited for, all together."),
 		canceled:    desc("acquire_cancels_total", "Waits for a connection that were given up."),
 		fresh:       desc("opened_connections_total", "Connections that were opened."),

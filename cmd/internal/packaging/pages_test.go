@@ -33,7 +33,7 @@ var (
 	link = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	span = regexp.MustCompile("`([^`\n]+)`")
 	head = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	path = regexp.MustCompile(`^(?:deploy|docs|migrations|scripts|cmd|examples|relay|consumer|replay|dlq)/[\w./-]+$`)
+	path = regexp.MustCompile(`^(?:deploy|docs|scripts|cmd|internal|examples|outbox|outboxsync|consumer|message|retry)/[\w./-]+$`)
 )
 
 // anchors are what a link may name of a page, as they are made of its headings.

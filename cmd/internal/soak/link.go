@@ -74,7 +74,7 @@ func (l *Link) Set(c Condition) {
 	l.changed = make(chan struct{})
 }
 
-// Cut resets every open connection. What waited in them is gone.
+// Cut resets every open connection. Data that waited in them is gone.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -42,7 +42,7 @@ func newExporter(ctx context.Context, c config.Tracing, open opener, log *slog.L
 		return nil, err
 	}
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_tracing_spans_total",
-		Help: "Spans that left the queue, by outcome: exported, or failed. What the full queue dropped is not in it."}, []string{"outcome"})
+		Help: "Spans that left the queue, by outcome: exported, or failed. Spans that the full queue dropped are not in it."}, []string{"outcome"})
 	if reg != nil {
 		reg.MustRegister(spans)
 	}

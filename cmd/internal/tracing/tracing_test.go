@@ -144,7 +144,7 @@ func TestSpansArrive(t *testing.T) {
 			if !slices.Equal(to.spans, []string{"one", "two"}) || to.requests[0].URL.Path != c.path || to.service[0] != c.service || to.requests[0].Header.Get("X-Key") != c.key {
 				t.Errorf("spans %q at %s of %q with the key %q", to.spans, to.requests[0].URL.Path, to.service, to.requests[0].Header.Get("X-Key"))
 			}
-			if err := testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf("%s%s", `# HELP postrider_tracing_spans_total Spans that left the queue, by outcome: exported, or failed. What the full queue dropped is not in it.
+			if err := testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf("%s%s", `# HELP postrider_tracing_spans_total Spans that left the queue, by outcome: exported, or failed. Spans that the full queue dropped are not in it.
 # TYPE postrider_tracing_spans_total counter
 `, "postrider_tracing_spans_total{outcome=\"exported\"} 2\npostrider_tracing_spans_total{outcome=\"failed\"} 0\n"))); err != nil {
 				t.Error(err)

@@ -53,7 +53,7 @@ func TestQuestionsTakeFewRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	d, err := NewEditor(RedriverConfig{Pool: pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
+	d, err := NewInvestigations(RedriverConfig{Pool: pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
 	if err != nil {
 		t.Fatal(err)
 	}

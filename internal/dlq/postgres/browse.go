@@ -27,16 +27,16 @@ const beginKnown = "begin isolation level repeatable read read only; set local s
 const known = "select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 // readPlanned runs f in a transaction of beginRead.
-func (d *Editor) readPlanned(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+func (d *Investigations) readPlanned(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	return d.read(ctx, beginRead, doing, f)
 }
 
 // readByKey runs f in a transaction of beginKnown.
-func (d *Editor) readByKey(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
+func (d *Investigations) readByKey(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
 	return d.read(ctx, beginKnown, doing, f)
 }
 
-func (d *Editor) read(ctx context.Context, begin, doing string, f func(context.Context, pgx.Tx) error) error {
+func (d *Investigations) read(ctx context.Context, begin, doing string, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	err := pgx.BeginTxFunc(ctx, d.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return f(ctx, tx) })
@@ -47,7 +47,7 @@ func (d *Editor) read(ctx context.Context, begin, doing string, f func(context.C
 }
 
 // Find implements dlq.Investigations.
-func (d *Editor) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
+func (d *Investigations) Find(ctx context.Context, q dlq.Search) (dlq.Page, error) {
 	if err := q.Check(); err != nil {
 		return dlq.Page{}, err
 	}
@@ -139,7 +139,7 @@ type openEvent struct {
 }
 
 // markHeld sets KeyHeld of the investigations whose event halts its key.
-func (d *Editor) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
+func (d *Investigations) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (d *Editor) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, e
 }
 
 // Show implements dlq.Investigations.
-func (d *Editor) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
+func (d *Investigations) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
 	doing := fmt.Sprintf("investigation %s", id)
 	var detail dlq.Detail
 	return detail, d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) (err error) {
@@ -168,7 +168,7 @@ func (d *Editor) Show(ctx context.Context, id uuid.UUID) (dlq.Detail, error) {
 }
 
 // ShowTask implements dlq.Investigations.
-func (d *Editor) ShowTask(ctx context.Context, task uuid.UUID) (dlq.Detail, error) {
+func (d *Investigations) ShowTask(ctx context.Context, task uuid.UUID) (dlq.Detail, error) {
 	doing := fmt.Sprintf("investigation of task %s", task)
 	var detail dlq.Detail
 	return detail, d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
@@ -185,7 +185,7 @@ func (d *Editor) ShowTask(ctx context.Context, task uuid.UUID) (dlq.Detail, erro
 	})
 }
 
-func (d *Editor) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.Detail, err error) {
+func (d *Investigations) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (detail dlq.Detail, err error) {
 	var one []dlq.Entry
 	var events []openEvent
 	b := &pgx.Batch{}

@@ -31,15 +31,15 @@ func TestNobodyWaitsInACircleWithWhoOpensASuccessor(t *testing.T) {
 			return err
 		}},
 		"note": {nothing, func(ctx context.Context, r *redriving, entry, _ uuid.UUID) error {
-			_, err := r.editor().Change(ctx, entry, dlq.Change{Notes: &seen, Actor: "ada"})
+			_, err := r.people().Change(ctx, entry, dlq.Change{Notes: &seen, Actor: "ada"})
 			return err
 		}},
 		"close": {nothing, func(ctx context.Context, r *redriving, entry, _ uuid.UUID) error {
-			_, err := r.editor().Change(ctx, entry, dlq.Change{Status: &closed, Actor: "ada"})
+			_, err := r.people().Change(ctx, entry, dlq.Change{Status: &closed, Actor: "ada"})
 			return err
 		}},
 		"group": {nothing, func(ctx context.Context, r *redriving, _, group uuid.UUID) error {
-			_, err := r.editor().ResolveGroup(ctx, group, dlq.GroupResolution{Actor: "ada"})
+			_, err := r.people().ResolveGroup(ctx, group, dlq.GroupResolution{Actor: "ada"})
 			return err
 		}},
 		"operation": {func(r *redriving, entry uuid.UUID) {

@@ -27,11 +27,11 @@ func TestClosingTellsTheOutbox(t *testing.T) {
 	r := newRedriving(t)
 	ways := []func(uuid.UUID) error{
 		func(id uuid.UUID) error {
-			_, err := r.editor().Change(t.Context(), id, dlq.Change{Status: ref(dlq.Cancelled), Actor: "ada"})
+			_, err := r.people().Change(t.Context(), id, dlq.Change{Status: ref(dlq.Cancelled), Actor: "ada"})
 			return err
 		},
 		func(id uuid.UUID) error {
-			_, err := r.editor().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{id}, Limit: 1, Actor: "ada"})
+			_, err := r.people().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{id}, Limit: 1, Actor: "ada"})
 			return err
 		},
 		func(id uuid.UUID) error {
@@ -59,7 +59,7 @@ func TestClosingTellsTheOutbox(t *testing.T) {
 	}
 	for n, closeIt := range ways {
 		entry, other := r.die(2*n, nil), r.die(2*n+1, nil)
-		if _, err := r.editor().Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil || r.closed(2*n) {
+		if _, err := r.people().Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil || r.closed(2*n) {
 			t.Fatalf("%d: a note closed it, %v", n, err)
 		}
 		if err := closeIt(entry); err != nil {

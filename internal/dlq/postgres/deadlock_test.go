@@ -34,7 +34,7 @@ func TestDeadlocksAreMadeAgain(t *testing.T) {
 			first:  func(_ []uuid.UUID, id uuid.UUID) (string, uuid.UUID) { return group, id },
 			second: func(entries []uuid.UUID, _ uuid.UUID) (string, uuid.UUID) { return entry, entries[0] },
 			do: func(ctx context.Context, r *redriving, _ []uuid.UUID, id uuid.UUID) error {
-				done, err := r.editor().ResolveGroup(ctx, id, dlq.GroupResolution{Actor: "ada"})
+				done, err := r.people().ResolveGroup(ctx, id, dlq.GroupResolution{Actor: "ada"})
 				if err == nil && (done.Closed != 2 || done.Left != 0) {
 					err = errors.New("not all were closed")
 				}

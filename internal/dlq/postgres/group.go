@@ -35,7 +35,7 @@ func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
 }
 
 // ListGroups implements dlq.Investigations.
-func (d *Editor) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPage, error) {
+func (d *Investigations) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq.GroupPage, error) {
 	if err := q.Check(); err != nil {
 		return dlq.GroupPage{}, err
 	}
@@ -91,7 +91,7 @@ func parseGroupCursor(q dlq.GroupSearch) (place pgtype.Int8, id pgtype.UUID, err
 }
 
 // ShowGroup implements dlq.Investigations.
-func (d *Editor) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.GroupDetail, error) {
+func (d *Investigations) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.GroupDetail, error) {
 	var detail dlq.GroupDetail
 	return detail, d.readPlanned(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) error {
 		var one []dlq.Group
@@ -134,7 +134,7 @@ func oneGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (dlq.Group, error) {
 }
 
 // ChangeGroup implements dlq.Investigations.
-func (d *Editor) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.GroupChange) (dlq.Group, error) {
+func (d *Investigations) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.GroupChange) (dlq.Group, error) {
 	if err := c.Check(); err != nil {
 		return dlq.Group{}, err
 	}
@@ -197,7 +197,7 @@ func lockGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (state dlq.GroupSta
 
 // ResolveGroup implements dlq.Investigations. The group is not locked before its investigations, because all other
 // transactions lock the investigations first.
-func (d *Editor) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolution) (dlq.ResolvedGroup, error) {
+func (d *Investigations) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.GroupResolution) (dlq.ResolvedGroup, error) {
 	if err := r.Check(); err != nil {
 		return dlq.ResolvedGroup{}, err
 	}

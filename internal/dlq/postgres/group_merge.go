@@ -16,7 +16,7 @@ import (
 
 // MergeGroups merges a group into another, in one transaction with the audit log. An unknown group is an error that wraps
 // dlq.ErrNotFound. A group that was itself merged away, to merge into, is an error that wraps dlq.ErrRequest.
-func (d *Editor) MergeGroups(ctx context.Context, m dlq.GroupMerge) (done dlq.MergedGroup, err error) {
+func (d *Investigations) MergeGroups(ctx context.Context, m dlq.GroupMerge) (done dlq.MergedGroup, err error) {
 	if err := m.Check(); err != nil {
 		return done, err
 	}
@@ -42,7 +42,7 @@ func (d *Editor) MergeGroups(ctx context.Context, m dlq.GroupMerge) (done dlq.Me
 // SplitGroup takes investigations out of a group and returns the groups that they are in then, in one transaction with the
 // audit log. An unknown group, or an investigation that is not in it, is an error that wraps dlq.ErrNotFound. If
 // investigations cannot be told from the others, the error wraps dlq.ErrAlike.
-func (d *Editor) SplitGroup(ctx context.Context, s dlq.GroupSplit) (groups []dlq.Group, err error) {
+func (d *Investigations) SplitGroup(ctx context.Context, s dlq.GroupSplit) (groups []dlq.Group, err error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 func TestMergedGroupsStayMerged(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	now := time.Now()
 	one, another := r.record(failing(1, "row 1 refused", now)), r.record(failing(2, "line 2 refused", now.Add(-time.Hour)))
 	other := failing(3, "line 3 refused", now)
@@ -97,7 +97,7 @@ func TestMergedGroupsStayMerged(t *testing.T) {
 func TestNothingIsMergedIntoAGroupThatWasMerged(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	var groups []uuid.UUID
 	for n, message := range []string{"a", "b", "c"} {
 		groups = append(groups, groupOf(t, r.subject, r.record(failing(n, message, time.Now()))))
@@ -125,7 +125,7 @@ func TestNothingIsMergedIntoAGroupThatWasMerged(t *testing.T) {
 func TestSplitGroupsStaySplit(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	now := time.Now()
 	record := func(n int, column string) uuid.UUID {
 		return r.record(failing(n, fmt.Sprintf(`row %d: null in column "%s"`, n, column), now.Add(time.Duration(n)*time.Second)))
@@ -180,7 +180,7 @@ func TestSplitGroupsStaySplit(t *testing.T) {
 func TestAMergedGroupIsSplitOffAgain(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	one, two := r.record(failing(1, "row 1 refused", time.Now())), r.record(failing(2, "line 2 refused", time.Now()))
 	from, into := groupOf(t, r.subject, one), groupOf(t, r.subject, two)
 	if _, err := d.MergeGroups(t.Context(), dlq.GroupMerge{Group: from, Into: into, Actor: "ada"}); err != nil {
@@ -203,7 +203,7 @@ func TestAMergedGroupIsSplitOffAgain(t *testing.T) {
 func TestGroupsOfTwoTemplatesAreSplitAgain(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	record := func(n int, template string) uuid.UUID {
 		l := failing(n, "the step is stale", time.Now())
 		l.ErrorCode, l.Template = "STALE_STATE", template
@@ -234,7 +234,7 @@ func TestGroupsOfTwoTemplatesAreSplitAgain(t *testing.T) {
 func TestASplitLocksAllInvestigationsFirst(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	one, two := r.record(failing(1, "row 1 refused", time.Now())), r.record(failing(2, "line 2 refused", time.Now()))
 	into, from := groupOf(t, r.subject, one), groupOf(t, r.subject, two)
 	if _, err := d.MergeGroups(t.Context(), dlq.GroupMerge{Group: from, Into: into, Actor: "ada"}); err != nil {
@@ -270,7 +270,7 @@ func TestASplitLocksAllInvestigationsFirst(t *testing.T) {
 func TestRootCausesAreShown(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	l := failing(1, "Listener failed", time.Now())
 	l.Root = dlq.Root{Class: "x.Duplicate", Message: "key 17", Frame: "com.acme.Orders.save(Orders.java:9)", Wraps: true}
 	entry := r.record(l)

@@ -20,7 +20,7 @@ func failing(n int, message string, at time.Time) dlq.Letter {
 	return l
 }
 
-func wantState(t *testing.T, d *Editor, id uuid.UUID, state dlq.GroupState, pending int64) dlq.GroupDetail {
+func wantState(t *testing.T, d *Investigations, id uuid.UUID, state dlq.GroupState, pending int64) dlq.GroupDetail {
 	t.Helper()
 	g, err := d.ShowGroup(t.Context(), id)
 	if err != nil || g.State != state || g.Pending != pending {
@@ -32,7 +32,7 @@ func wantState(t *testing.T, d *Editor, id uuid.UUID, state dlq.GroupState, pend
 func TestTheLifeOfAGroup(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	now := time.Now()
 	first := r.record(failing(1, "row 1 refused", now))
 	id := groupOf(t, r.subject, first)
@@ -101,7 +101,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 func TestANewGroupGrowsOld(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	id := groupOf(t, r.subject, r.record(failing(1, "x", time.Now())))
 	mustExec(t, r.subject.pool, `update postrider.dlq_group set created_at = now() - interval '25 hours'`)
 	wantState(t, d, id, dlq.GroupOngoing, 1)
@@ -114,7 +114,7 @@ func TestANewGroupGrowsOld(t *testing.T) {
 func TestMuting(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	entry := r.record(failing(1, "x", time.Now()))
 	id := groupOf(t, r.subject, entry)
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -173,7 +173,7 @@ func TestMuting(t *testing.T) {
 func TestResolvingUntil(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	seen := r.record(failing(1, "x", time.Now()))
 	id := groupOf(t, r.subject, seen)
 	var cutoff time.Time
@@ -212,7 +212,7 @@ func TestResolvingUntil(t *testing.T) {
 func TestListingGroups(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	now := time.Now().Truncate(time.Second)
 	words := []string{"aa", "bb", "cc", "dd", "ee"}
 	for i, word := range words {
@@ -290,7 +290,7 @@ func TestListingGroups(t *testing.T) {
 func TestGroupsThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	_, show := d.ShowGroup(t.Context(), uuid.New())
 	_, change := d.ChangeGroup(t.Context(), uuid.New(), dlq.GroupChange{Note: ref("x"), Actor: "ada"})
 	_, resolve := d.ResolveGroup(t.Context(), uuid.New(), dlq.GroupResolution{Actor: "ada"})
@@ -323,7 +323,7 @@ func TestGroupsThatAreNotThere(t *testing.T) {
 func TestSeenInTheFuture(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	future := time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)
 	group := groupOf(t, r.subject, r.record(failing(1, "row 1 refused", future)))
 	for i, letter := range []dlq.Letter{{}, failing(2, "row 2 refused", future), dlqtest.Letters(dlqtest.Event(1, 2))[0]} {

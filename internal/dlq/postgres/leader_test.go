@@ -124,7 +124,7 @@ func TestALeaderGoesOnWithoutWhatIsClosed(t *testing.T) {
 	if err := r.Resolve(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.editor().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entry}, Limit: 1, ReleaseKeys: true, Actor: "ada"}); err != nil {
+	if _, err := r.people().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entry}, Limit: 1, ReleaseKeys: true, Actor: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.arrived(1); len(got) != 1 || got[0] != "second" {

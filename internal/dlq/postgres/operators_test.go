@@ -22,7 +22,7 @@ import (
 func TestAGroupLeavesWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d, entries := r.editor(), r.many(5)
+	d, entries := r.people(), r.many(5)
 	group := groupOf(t, r.subject, entries[0])
 	r.redrive(entries[0], entries[1])
 	r.dieAgain(1) // of the first; its letter, which will say so, is on its way

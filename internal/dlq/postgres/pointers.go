@@ -14,7 +14,7 @@ import (
 )
 
 // Pointing implements dlq.Pointers.
-func (d *Editor) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq.Letter, err error) {
+func (d *Investigations) Pointing(ctx context.Context, entries []uuid.UUID) (letters []dlq.Letter, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var found []uuid.UUID
 		found, letters, err = pointing(ctx, tx, entries, false)
@@ -27,7 +27,7 @@ func (d *Editor) Pointing(ctx context.Context, entries []uuid.UUID) (letters []d
 }
 
 // PointingNext implements dlq.Pointers.
-func (d *Editor) PointingNext(ctx context.Context, limit int) (letters []dlq.Letter, err error) {
+func (d *Investigations) PointingNext(ctx context.Context, limit int) (letters []dlq.Letter, err error) {
 	const doing = "look for letters that point to records"
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, letterPointingNext, limit)
@@ -80,7 +80,7 @@ func pointing(ctx context.Context, tx pgx.Tx, entries []uuid.UUID, again bool) (
 }
 
 // Complete implements dlq.Pointers.
-func (d *Editor) Complete(ctx context.Context, letters []dlq.Letter, actor string) error {
+func (d *Investigations) Complete(ctx context.Context, letters []dlq.Letter, actor string) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (d *Editor) Complete(ctx context.Context, letters []dlq.Letter, actor strin
 }
 
 // complete stores what became of one letter. It is false for a letter whose bytes came meanwhile.
-func (d *Editor) complete(ctx context.Context, tx pgx.Tx, l dlq.Letter) (done bool, err error) {
+func (d *Investigations) complete(ctx context.Context, tx pgx.Tx, l dlq.Letter) (done bool, err error) {
 	doing := fmt.Sprintf("store what letter %s points to", l.ID)
 	var snapshot *string
 	if l.OriginalRecord == dlq.OriginalFetched {

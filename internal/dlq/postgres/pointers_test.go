@@ -39,7 +39,7 @@ func (r *redriving) pointing(offset int64, state dlq.OriginalState) uuid.UUID {
 
 func (r *redriving) fetcher(o dlq.Originals) *dlq.Fetcher {
 	r.t.Helper()
-	f, err := dlq.NewFetcher(dlq.FetcherConfig{Pointers: r.editor(), Originals: o})
+	f, err := dlq.NewFetcher(dlq.FetcherConfig{Pointers: r.people(), Originals: o})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ type RedriverConfig struct {
 	Exceptions Exceptions
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
-	// Redactor hides header values in what an Editor and a Redriver show. Defaults to none.
+	// Redactor hides header values in answers of Investigations and of a Redriver. Defaults to none.
 	Redactor *dlq.Redactor
 	// TracerProvider receives a span of each request and of each step of an operation that sends messages again. Their new
 	// traces begin with it. Without it they begin with the span of the caller's context, or, where that has none, with

@@ -216,7 +216,7 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 	}
 	before := places()
 	group := groupOf(t, r.subject, entries[0])
-	wantState(t, r.editor(), group, dlq.GroupNew, 30)
+	wantState(t, r.people(), group, dlq.GroupNew, 30)
 	for generation := 1; generation <= 2; generation++ {
 		r.redrive(entries...)
 		if got := places(); !slices.Equal(got, before) {
@@ -230,7 +230,7 @@ func TestARedriveChangesNoInvestigation(t *testing.T) {
 		if err != nil || len(listed) == 0 || listed[0].Generation != generation {
 			t.Errorf("redrive %d: listed %+v, %v", generation, listed, err)
 		}
-		wantState(t, r.editor(), group, dlq.GroupOngoing, 30)
+		wantState(t, r.people(), group, dlq.GroupOngoing, 30)
 		r.deliverAndForget(30) // no investigation is closed by rule
 		if f, err := r.Follow(t.Context(), 100, false); err != nil || f.Delivered != 30 {
 			t.Fatalf("%+v, %v", f, err)

@@ -181,7 +181,7 @@ func TestClosingLetsTheKeyGo(t *testing.T) {
 	r := newRedriving(t)
 	for n, closeIt := range map[int]func(uuid.UUID) error{
 		0: func(id uuid.UUID) error {
-			_, err := r.editor().Change(t.Context(), id, dlq.Change{Status: ref(dlq.PermanentlyFailed), Actor: "ada"})
+			_, err := r.people().Change(t.Context(), id, dlq.Change{Status: ref(dlq.PermanentlyFailed), Actor: "ada"})
 			return err
 		},
 		1: func(id uuid.UUID) error {
@@ -195,7 +195,7 @@ func TestClosingLetsTheKeyGo(t *testing.T) {
 	} {
 		entry := r.die(n, nil)
 		r.halt(n)
-		if _, err := r.editor().Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil || r.holdOf(n) {
+		if _, err := r.people().Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Actor: "ada"}); err != nil || r.holdOf(n) {
 			t.Fatalf("%d: a note let the key go: %v", n, err)
 		}
 		if err := closeIt(entry); err != nil {

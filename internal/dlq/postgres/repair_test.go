@@ -336,14 +336,14 @@ func TestWhatIsOnItsWayIsNotClosed(t *testing.T) {
 	entries := r.many(3)
 	r.redrive(entries[0])
 	closeIt := func(id uuid.UUID) error {
-		_, err := r.editor().Change(t.Context(), id, dlq.Change{Status: ref(dlq.Cancelled), Actor: "ada"})
+		_, err := r.people().Change(t.Context(), id, dlq.Change{Status: ref(dlq.Cancelled), Actor: "ada"})
 		return err
 	}
 	if err := closeIt(entries[0]); !errors.Is(err, dlq.ErrUnderWay) || !strings.Contains(err.Error(), entries[0].String()) {
 		t.Errorf("%v", err)
 	}
 	note := "looked at"
-	if _, err := r.editor().Change(t.Context(), entries[0], dlq.Change{Notes: &note, Actor: "ada"}); err != nil {
+	if _, err := r.people().Change(t.Context(), entries[0], dlq.Change{Notes: &note, Actor: "ada"}); err != nil {
 		t.Errorf("a note: %v", err)
 	}
 	o, err := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpResolve, Name: "n", Actor: "ada", Scope: dlq.Scope{Entries: entries[:2]}})

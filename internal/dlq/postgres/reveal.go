@@ -11,7 +11,7 @@ import (
 )
 
 // Reveal implements dlq.Investigations.
-func (d *Editor) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.Letter, error) {
+func (d *Investigations) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.Letter, error) {
 	if err := r.Check(); err != nil {
 		return dlq.Letter{}, err
 	}

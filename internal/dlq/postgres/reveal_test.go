@@ -22,7 +22,7 @@ func TestRedactedIsRevealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.subject.redactor = redactor
-	d := r.editor()
+	d := r.people()
 	d.redactor = redactor
 	entry := r.die(4, nil)
 	shown, err := d.Show(t.Context(), entry)
@@ -61,7 +61,7 @@ func TestRedactedIsRevealed(t *testing.T) {
 func TestWhatALetterRefersToIsRevealed(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	entry := r.die(5, func(l *dlq.Letter) {
 		l.Payload, l.PayloadKind, l.Key, l.KeyKind, l.Headers = nil, dlq.Reference, nil, dlq.Reference, nil
 	})
@@ -82,7 +82,7 @@ func TestWhatALetterRefersToIsRevealed(t *testing.T) {
 func TestShow(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	entry := r.die(1, nil)
 	r.redrive(entry)
 	shown, err := d.Show(t.Context(), entry)

@@ -120,7 +120,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 	all := various(t, r.subject, 300)
 	merged := all[slices.IndexFunc(all, func(e dlq.Entry) bool { return e.Topic == "orders" && e.ErrorCode != "" })].GroupUUID
 	into := all[slices.IndexFunc(all, func(e dlq.Entry) bool { return e.Topic == "payments" && e.ErrorCode == "" })].GroupUUID
-	if done, err := r.editor().MergeGroups(t.Context(), dlq.GroupMerge{Group: merged, Into: into, Actor: "ada"}); err != nil || done.Moved == 0 {
+	if done, err := r.people().MergeGroups(t.Context(), dlq.GroupMerge{Group: merged, Into: into, Actor: "ada"}); err != nil || done.Moved == 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	for i := range all {
@@ -137,7 +137,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 		}
 	}
 	for n := range 120 {
-		d := r.editor()
+		d := r.people()
 		// Bounds so low that each way comes to its end and the next one has its turn.
 		d.bounds = []bounds{usualBounds, {walk: 20, pairs: 4, merge: 60, exactly: 10, skim: 30}, {walk: 1000, pairs: 100, merge: 10_000, exactly: 30, skim: 100}, {walk: 5, pairs: 1, merge: 5, exactly: 2}}[random.IntN(4)]
 		q := dlq.Search{OrderBy: []dlq.OrderBy{"", dlq.ByCreated, dlq.ByUpdated}[random.IntN(3)], Ascending: random.IntN(2) == 0}
@@ -216,7 +216,7 @@ func TestSearchesFindWhatTheyMean(t *testing.T) {
 func TestSearchesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	now := time.Now()
 	other := cursor(dlq.Search{OrderBy: dlq.ByUpdated}, found{At: now})
 	for name, q := range map[string]dlq.Search{
@@ -238,7 +238,7 @@ func TestSearchesThatAreRefused(t *testing.T) {
 func TestStats(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	empty, err := d.Stats(t.Context())
 	if err != nil || empty.Total != 0 || len(empty.ByReason) != 0 || len(empty.Reasons) != 0 || !empty.OldestPending.IsZero() || len(empty.Recent) != 0 {
 		t.Errorf("%+v, %v", empty, err)
@@ -309,7 +309,7 @@ func TestWordsBeyondTheBoundAreOthers(t *testing.T) {
 	if _, err := r.RecordLetters(t.Context(), letters); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.editor().Stats(t.Context())
+	s, err := r.people().Stats(t.Context())
 	if err != nil || len(s.ByReason) != dlq.MaxWords+1 || s.ByReason[dlq.OtherWord] != 20 || s.ByErrorCode[dlq.OtherWord] != 20 {
 		t.Errorf("%d words, %d others, %v", len(s.ByReason), s.ByReason[dlq.OtherWord], err)
 	}

@@ -41,7 +41,7 @@ func TestATextThatNoIndexHasIsLookedForPartByPart(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	oldOutage(t, r) // 4,000 investigations; the older half has "ll", and of the newer half the 400th
-	d := r.editor()
+	d := r.people()
 	const skim = 700
 	d.bounds = bounds{walk: 50, pairs: 100, merge: 10_000, exactly: 500, skim: skim}
 	now := time.Now()
@@ -123,7 +123,7 @@ func TestAPurgeIsAboutAllThatHasTheText(t *testing.T) {
 	oldOutage(t, r)
 	mustExec(t, r.subject.pool, `update postrider.dlq_entry set error_message = 'refused by qx' where dlq_entry_uuid in (
 		select dlq_entry_uuid from postrider.dlq_entry order by created_at offset 2500 limit 3)`) // far from either end
-	d := r.editor()
+	d := r.people()
 	d.bounds = bounds{walk: 50, pairs: 100, merge: 10_000, exactly: 500, skim: 100}
 	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Filter: dlq.Filter{Word: "QX"}, Limit: 1000, Actor: "ada"})
 	if err != nil || done.Entries != 3 {
@@ -146,7 +146,7 @@ func TestManyGroupsAreMergedByTheirFirst(t *testing.T) {
 		select 'event', gen_random_uuid(), 'failed', 'max_retries_exceeded', now(), now(), '{}', g.dlq_group_uuid, 'orders',
 			'2026-03-01'::timestamptz + abs(hashtext(n::text)) % 50 * interval '1 minute' -- times repeat, so that the order needs the ids
 		from generate_series(1, 900) n join postrider.dlq_group g on g.fingerprint = 'm:' || 1 + abs(hashtext('g' || n)) % 60`)
-	d := r.editor()
+	d := r.people()
 	for _, ascending := range []bool{false, true} {
 		way := map[bool]string{false: "desc", true: "asc"}[ascending]
 		for _, f := range []dlq.Filter{{Limit: 3}, {Limit: 10, Offset: 4}, {Limit: 40}, {Limit: 7, From: time.Date(2026, 3, 1, 0, 10, 0, 0, time.UTC)}} {

@@ -11,14 +11,14 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Stats is that of an Editor for a process without one: it needs nothing but the database, and the rights of
+// Stats is Investigations.Stats for a process that has only a Store: it needs nothing but the database, and the rights of
 // postrider_relay or postrider_operator.
 func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
-	return (&Editor{pool: s.pool, timeout: s.timeout}).Stats(ctx)
+	return (&Investigations{pool: s.pool, timeout: s.timeout}).Stats(ctx)
 }
 
 // Stats implements dlq.Investigations. All of it comes from counters, but for one hour and the ends of an order.
-func (d *Editor) Stats(ctx context.Context) (dlq.Stats, error) {
+func (d *Investigations) Stats(ctx context.Context) (dlq.Stats, error) {
 	s := dlq.Stats{}
 	return s, d.readPlanned(ctx, "count investigations", func(ctx context.Context, tx pgx.Tx) error {
 		words, codes := map[string]int64{}, map[string]int64{}

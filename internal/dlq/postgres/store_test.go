@@ -24,7 +24,7 @@ type subject struct {
 	*Store
 	pool *pgxpool.Pool
 	// investigations have an audit log of their own, which no test reads.
-	investigations *Editor
+	investigations *Investigations
 }
 
 // list returns a page as people see it, and how many there are on all pages.
@@ -65,7 +65,7 @@ func subjectOn(t *testing.T, pool *pgxpool.Pool) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	investigations, err := NewEditor(RedriverConfig{Pool: pool, Auditor: &auditor{}, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
+	investigations, err := NewInvestigations(RedriverConfig{Pool: pool, Auditor: &auditor{}, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func oldOutage(t *testing.T, r *redriving) {
 }
 
 // windowed runs a search by its window alone.
-func windowed(t *testing.T, d *Editor, q dlq.Search) (page []found, done bool) {
+func windowed(t *testing.T, d *Investigations, q dlq.Search) (page []found, done bool) {
 	t.Helper()
 	if err := q.Check(); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestTheMessageOfAnOldOutageIsFoundByItsTime(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	oldOutage(t, r)
-	d := r.editor()
+	d := r.people()
 	d.bounds = bounds{walk: 50, pairs: 100, merge: 10_000, exactly: 500}
 	now := time.Now()
 	for name, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestWithoutTheIndexOfMessages(t *testing.T) {
 	r := newRedriving(t)
 	oldOutage(t, r)
 	mustExec(t, r.subject.pool, `drop index postrider.dlq_entry_message`)
-	d := r.editor()
+	d := r.people()
 	d.bounds = bounds{walk: 50, pairs: 100, merge: 10_000, exactly: 500}
 	q := dlq.Search{Filter: dlq.Filter{Message: "wall of fire"}, Ascending: true}
 	if _, done := windowed(t, d, q); done {

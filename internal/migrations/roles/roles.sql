@@ -169,7 +169,7 @@ grant insert (actor, key_id, action, target_type, target_id, request_id, details
     on postrider.access_audit to postrider_operator;
 grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]) to postrider_operator;
--- `postrider apikey revoke`. Who makes keys decides who may do what, so that is not theirs.
+-- `postrider apikey revoke`. A login that makes keys decides who may do what, so operators cannot make them.
 grant execute on function postrider.access_revoke_key(text) to postrider_operator;
 
 commit;

@@ -56,7 +56,7 @@ comment on column postrider.tasker_settings.waiting_for_dependencies_minutes is 
 comment on column postrider.tasker_settings.waiting_for_retry_minutes is 'The same for waiting_for_retry.';
 comment on column postrider.tasker_settings.steps_in_process_minutes is 'The same for steps_in_process.';
 comment on column postrider.tasker_settings.task_max_lifetime_hours is 'How old a task may become, likewise. In hours.';
-comment on column postrider.tasker_settings.worker_unavailable_minutes is 'After how many minutes without a heartbeat of any worker of a namespace its stale tasks say worker_unavailable. Where no worker was ever heard of, those with steps say it of which none has begun.';
+comment on column postrider.tasker_settings.worker_unavailable_minutes is 'After how many minutes without a heartbeat of any worker of a namespace its stale tasks say worker_unavailable. If no worker of the namespace was ever heard of, stale tasks with steps say so as long as none of their steps has begun.';
 comment on column postrider.tasker_settings.auto_transition_to_error is 'Whether stale tasks are moved to the failed state of their machine. Without it they stay where they are and are flagged.';
 comment on column postrider.tasker_settings.auto_move_to_dlq is 'Whether dead letters of stale tasks are written.';
 comment on column postrider.tasker_settings.emit_events is 'Whether an event about each stale task is written, beside the events of its transitions.';

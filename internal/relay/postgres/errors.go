@@ -51,14 +51,14 @@ const (
 // anew. So what stands here decides what people read, and whether the pool's connections are given up.
 var states = map[string]meaning{
 	// Collisions with others. The server took everything back.
-	"40P01": {relay.StoreTransient, ""},                                                                              // deadlock_detected
-	"40001": {relay.StoreTransient, ""},                                                                              // serialization_failure
-	"55P03": {relay.StoreTransient, "somebody holds a lock for long: look at pg_locks, and give DDL a lock_timeout"}, // lock_not_available
-	"55006": {relay.StoreTransient, ""},                                                                              // object_in_use
-	"0A000": {relay.StoreTransient, ""},                                                                              // feature_not_supported: a cached plan after DDL
-	"26000": {relay.StoreTransient, ""},                                                                              // invalid_sql_statement_name: a prepared statement is gone
-	"25P02": {relay.StoreTransient, ""},                                                                              // in_failed_sql_transaction
-	"40003": {relay.StoreUnknownOutcome, ""},                                                                         // statement_completion_unknown
+	"40P01": {relay.StoreTransient, ""},                                                                                     // deadlock_detected
+	"40001": {relay.StoreTransient, ""},                                                                                     // serialization_failure
+	"55P03": {relay.StoreTransient, "another session holds a lock for long: look at pg_locks, and give DDL a lock_timeout"}, // lock_not_available
+	"55006": {relay.StoreTransient, ""},                                                                                     // object_in_use
+	"0A000": {relay.StoreTransient, ""},                                                                                     // feature_not_supported: a cached plan after DDL
+	"26000": {relay.StoreTransient, ""},                                                                                     // invalid_sql_statement_name: a prepared statement is gone
+	"25P02": {relay.StoreTransient, ""},                                                                                     // in_failed_sql_transaction
+	"40003": {relay.StoreUnknownOutcome, ""},                                                                                // statement_completion_unknown
 
 	// The server or an administrator did not wait any longer.
 	"57014": {relay.StoreTransient, "the statement was cancelled or took longer than statement_timeout: look for locks and for load"},                                             // query_canceled

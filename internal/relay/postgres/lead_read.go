@@ -22,7 +22,7 @@ var (
 	logLook    = query("log_look")
 )
 
-// What the column about of log_read says.
+// The values of the column about of log_read.
 const (
 	aboutDelayed = 1 << iota
 	aboutDetails

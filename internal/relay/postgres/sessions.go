@@ -82,7 +82,7 @@ func (s sessions) Exec(ctx context.Context, sql string, args ...any) (pgconn.Com
 	return rows.CommandTag(), rows.Err()
 }
 
-// Send runs statements in one round trip, as one transaction. What they return is for the functions queued with them.
+// Send runs statements in one round trip, as one transaction. Their results go to the functions queued with them.
 func (s sessions) Send(ctx context.Context, b *pgx.Batch) error {
 	conn, err := s.Acquire(ctx)
 	if err != nil {

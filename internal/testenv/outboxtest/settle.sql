@@ -1,4 +1,4 @@
--- What a leader settles of the events $1, which become $2: published, scheduled, exhausted or dead_lettered.
+-- Settles the events $1 as a leader does; they become $2: published, scheduled, exhausted or dead_lettered.
 with given as materialized (
     select distinct w.id from unnest($1::bigint[]) as w(id)
 ), now as materialized (

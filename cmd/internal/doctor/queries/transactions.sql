@@ -1,4 +1,4 @@
--- What a session of another role does is shown to members of pg_read_all_stats only; that it has a snapshot is shown
+-- The activity of a session of another role is shown to members of pg_read_all_stats only; that it has a snapshot is shown
 -- to all.
 select 'session', a.pid::text, coalesce(a.application_name, ''), coalesce(a.usename::text, ''), coalesce(a.state, ''),
        extract(epoch from clock_timestamp() - a.xact_start)::float8

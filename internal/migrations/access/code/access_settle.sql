@@ -4,7 +4,7 @@ begin
     -- Of this transaction's time: what a restored log has may bear numbers that are yet to come. A clock is put back now and then.
     if not exists (select from postrider.access_audit a where a.at > now() - interval '1 minute' and a.transaction_id = new.transaction_id) then
         raise exception using errcode = '42501', message = 'postrider: what this transaction changed is not in the audit log',
-            hint = 'The commands of postrider write it. Whoever writes SQL inserts a row into postrider.access_audit in the same transaction.';
+            hint = 'The commands of postrider write it. A program that writes SQL inserts a row into postrider.access_audit in the same transaction.';
     end if;
     delete from postrider.access_due d where d.transaction_id = new.transaction_id;
     return null;

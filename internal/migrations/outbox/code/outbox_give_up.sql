@@ -10,7 +10,7 @@ begin
         return;
     end if;
     if h.scope not in ('failure', 'topic') then
-        raise exception using errcode = '55000', message = format('postrider: what waits behind hold %s cannot be given up at once', hold),
+        raise exception using errcode = '55000', message = format('postrider: the events behind hold %s cannot be given up at once', hold),
             detail = format('it holds a %s; only circuit breakers and whole topics are given up', h.scope),
             hint = 'Skip single events, or release the hold.';
     end if;

@@ -22,5 +22,5 @@ begin
     return released;
 end $$;
 comment on function postrider.outbox_release_keys(bigint[]) is
-'Lets the keys go that these events halt: what waits behind them comes back, in order, and the events stay dead-lettered. Returns how many keys that are.';
+'Lets the keys go that these events halt: the later events of the keys come back, in order, and the events stay dead-lettered. Returns how many keys that are.';
 revoke all on function postrider.outbox_release_keys(bigint[]) from public;

@@ -19,7 +19,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = o
                coalesce(o.template->'auto_dlq_on_timeout', o.namespace->'auto_dlq_on_timeout', 'true') <> 'false' as auto_dlq,
                (select p_now - max(w.last_heartbeat_at) from postrider.tasker_workers w where w.task_namespace_uuid = o.task_namespace_uuid) as silent
           from own o
-    ), judged as materialized (
+    ), with_workers as materialized (
         -- A namespace without a known worker may have workers that say nothing of themselves. But where steps wait for a worker
         -- and none has begun, there is none.
         select g.*, case when g.silent is not null then g.silent > make_interval(mins => (p_settings).worker_unavailable_minutes)
@@ -39,7 +39,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = o
                    when 'steps_in_process' then (p_settings).steps_in_process_minutes
                    else 1440 end) as stay,
                coalesce(j.life_of_template, j.life_of_namespace, (p_settings).task_max_lifetime_hours * 60) as lifetime
-          from judged j
+          from with_workers j
     )
     select d.stay, case when d.stay_of_template is not null then 'template' when d.stay_of_namespace is not null then 'namespace' else 'default' end,
            d.lifetime, case when d.life_of_template is not null then 'template' when d.life_of_namespace is not null then 'namespace' else 'default' end,

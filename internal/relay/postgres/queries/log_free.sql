@@ -1,2 +1,2 @@
--- What a leader before had in hand is free: it is read again, by the one that begins a term.
+-- Events that a leader before had in hand are free: the leader that begins a term reads them again.
 update postrider.outbox_exception set sending_since = null where sending_since is not null

@@ -1,5 +1,5 @@
--- Who may still commit an id up to the newest, which the statement before this one has read: an insert locks the table
--- before it draws an id, and keeps the lock to its end. The oldest transaction id of each is its own, the others are
+-- The transactions that may still commit an id up to the newest, which the statement before this one has read: an insert
+-- locks the table before it draws an id, and keeps the lock to its end. The oldest transaction id of each is its own, the others are
 -- its subtransactions'; not the smallest, because ids begin anew.
 select l.virtualtransaction, coalesce((array_agg(x.transactionid order by age(x.transactionid) desc))[1]::text::bigint, 0), l.virtualtransaction like '-1/%'
 from pg_catalog.pg_locks l

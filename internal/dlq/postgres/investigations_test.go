@@ -16,9 +16,9 @@ import (
 	relaypostgres "github.com/postrider/postrider/internal/relay/postgres"
 )
 
-func (r *redriving) editor() *Editor {
+func (r *redriving) people() *Investigations {
 	r.t.Helper()
-	d, err := NewEditor(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}})
+	d, err := NewInvestigations(RedriverConfig{Pool: r.subject.pool, Auditor: r.audit, Exceptions: exceptions{relaypostgres.NewStore(r.subject.pool, relaypostgres.StoreOptions{})}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func ref[T any](v T) *T { return &v }
 func TestOnlyLegalChanges(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d, entry := r.editor(), r.die(1, nil)
+	d, entry := r.people(), r.die(1, nil)
 	e, err := d.Change(t.Context(), entry, dlq.Change{Notes: ref("looking"), Assignee: ref("bob"), Metadata: json.RawMessage(`{"ticket": 7}`), Actor: "ada"})
 	if err != nil || e.Status != dlq.Pending || e.ResolutionNotes != "looking" || string(e.Metadata) != `{"ticket": 7}` || e.ResolvedBy != "" {
 		t.Fatalf("%+v, %v", e, err)
@@ -100,7 +100,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 func TestPurgeRemovesAndLateCopiesOpenNothing(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	entries := r.many(4)
 	if _, err := d.Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entries[0], uuid.New()}, Limit: 10, Actor: "ada"}); !errors.Is(err, dlq.ErrNotFound) {
 		t.Errorf("an unknown one: %v", err)
@@ -130,7 +130,7 @@ func TestPurgeRemovesAndLateCopiesOpenNothing(t *testing.T) {
 func TestPurgeByAge(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	var entries []uuid.UUID
 	for i := range 6 {
 		message := "Network timeout"
@@ -160,7 +160,7 @@ func TestPurgeByAge(t *testing.T) {
 func TestPurgeAsksAboutKeys(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	halting, other := r.die(7, nil), r.die(3, nil)
 	mustExec(t, r.subject.pool, `insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at) values ('key', 'orders', 'key-0', 'halted', $1, 'infinity')`, dlqtest.EventID(7))
 	if _, err := d.Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{halting, other}, Limit: 10, Actor: "ada"}); !errors.Is(err, dlq.ErrHoldsKey) || !strings.Contains(fmt.Sprint(err), halting.String()) {
@@ -183,7 +183,7 @@ func TestPurgeAsksAboutKeys(t *testing.T) {
 func TestPurgeByAgeGoesOnPastWhatHoldsKeys(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	entries := r.many(13)
 	for i, id := range entries {
 		mustExec(t, r.subject.pool, `update postrider.dlq_entry set created_at = now() - interval '10 days' + $2::integer * interval '1 hour' where dlq_entry_uuid = $1`, id, i)
@@ -209,7 +209,7 @@ func TestPurgeByAgeGoesOnPastWhatHoldsKeys(t *testing.T) {
 func TestPurgePassesOverWhatIsInHand(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.editor()
+	d := r.people()
 	entries := r.many(3)
 	for i, id := range entries {
 		mustExec(t, r.subject.pool, `update postrider.dlq_entry set created_at = now() - interval '10 days' + $2::integer * interval '1 hour' where dlq_entry_uuid = $1`, id, i)

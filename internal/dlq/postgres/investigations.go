@@ -17,8 +17,9 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Editor shows and changes investigations and their groups. It is safe for concurrent use, by any number of processes.
-type Editor struct {
+// Investigations shows and changes investigations and their groups. It is safe for concurrent use, by any number of
+// processes.
+type Investigations struct {
 	pool       *pgxpool.Pool
 	timeout    time.Duration // of each call
 	audit      Auditor
@@ -29,20 +30,20 @@ type Editor struct {
 }
 
 var (
-	_ dlq.Investigations = (*Editor)(nil)
-	_ dlq.Pointers       = (*Editor)(nil)
+	_ dlq.Investigations = (*Investigations)(nil)
+	_ dlq.Pointers       = (*Investigations)(nil)
 )
 
-// NewEditor returns an editor; of the configuration it takes the same as a Redriver, without spans.
-func NewEditor(cfg RedriverConfig) (*Editor, error) {
-	if err := cfg.check("editor"); err != nil {
+// NewInvestigations takes the same of the configuration as a Redriver, without spans.
+func NewInvestigations(cfg RedriverConfig) (*Investigations, error) {
+	if err := cfg.check("investigations"); err != nil {
 		return nil, err
 	}
-	return &Editor{cfg.Pool, cfg.Timeout, cfg.Auditor, cfg.Exceptions, cfg.Redactor, usualBounds}, nil
+	return &Investigations{cfg.Pool, cfg.Timeout, cfg.Auditor, cfg.Exceptions, cfg.Redactor, usualBounds}, nil
 }
 
 // Change implements dlq.Investigations.
-func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entry, error) {
+func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.Entry, error) {
 	doing := fmt.Sprintf("change investigation %s", id)
 	if err := c.Check(); err != nil {
 		return dlq.Entry{}, err
@@ -97,7 +98,7 @@ func (d *Editor) Change(ctx context.Context, id uuid.UUID, c dlq.Change) (dlq.En
 }
 
 // entry reads one investigation, with its whole snapshot.
-func (d *Editor) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, err error) {
+func (d *Investigations) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, err error) {
 	doing := fmt.Sprintf("investigation %s", id)
 	err = d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, entryGet, id)
@@ -117,7 +118,7 @@ func (d *Editor) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, err erro
 const purgePages = 10
 
 // Purge implements dlq.Investigations.
-func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
+func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 	if err := p.Check(); err != nil {
 		return dlq.Purged{}, err
 	}
@@ -173,7 +174,7 @@ func (d *Editor) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, error) {
 }
 
 // purge removes the investigations in entries that p is about, in one transaction. q found them, unless p names them.
-func (d *Editor) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID, q dlq.Search) (done dlq.Purged, err error) {
+func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID, q dlq.Search) (done dlq.Purged, err error) {
 	if len(entries) == 0 {
 		return done, nil
 	}
@@ -259,7 +260,7 @@ func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found [
 }
 
 // transact runs f in a transaction that is bounded in time.
-func (d *Editor) transact(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+func (d *Investigations) transact(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return transact(ctx, d.pool, steady, func(tx pgx.Tx) error { return f(ctx, tx) })

@@ -19,10 +19,10 @@ import (
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
-// BenchmarkEditor asks a database with many investigations, POSTRIDER_BENCH_ENTRIES of them or 20,000, everything that
+// BenchmarkInvestigations asks a database with many investigations, POSTRIDER_BENCH_ENTRIES of them or 20,000, everything that
 // people ask it, and says how long each kind of question takes. They are of 400 groups of very different sizes over 30
 // days; two outages have a quarter of them, each within an hour.
-func BenchmarkEditor(b *testing.B) {
+func BenchmarkInvestigations(b *testing.B) {
 	n := 20_000
 	if s := os.Getenv("POSTRIDER_BENCH_ENTRIES"); s != "" {
 		var err error
@@ -36,11 +36,11 @@ func BenchmarkEditor(b *testing.B) {
 		manyEntries(b, pool, at, min(at+100_000, n), n)
 	}
 	fmt.Printf("%d investigations written in %v\n", n, time.Since(began).Round(time.Millisecond))
-	d, err := NewEditor(RedriverConfig{Pool: pool, Auditor: &auditor{}, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
+	d, err := NewInvestigations(RedriverConfig{Pool: pool, Auditor: &auditor{}, Exceptions: exceptions{relaypostgres.NewStore(pool, relaypostgres.StoreOptions{})}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	questions := editorQuestions(b, d)
+	questions := investigationQuestions(b, d)
 	took := make([][]time.Duration, len(questions))
 	for i := 0; b.Loop(); i++ {
 		q := i % len(questions)
@@ -91,8 +91,8 @@ type question struct {
 	ask  func(context.Context) error
 }
 
-// editorQuestions are the questions of the benchmark. Random values are drawn anew each time.
-func editorQuestions(b *testing.B, d *Editor) []question {
+// investigationQuestions are the questions of the benchmark. Random values are drawn anew each time.
+func investigationQuestions(b *testing.B, d *Investigations) []question {
 	now := time.Now()
 	page, err := d.Find(b.Context(), dlq.Search{Filter: dlq.Filter{Limit: 1000}})
 	if err != nil {
