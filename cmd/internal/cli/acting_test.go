@@ -285,7 +285,7 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
 
 	// What was closed can be purged, by age and by what it says.
-	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --text no --code INVALID_RECORD --release-keys --name tidy")
+	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --reason no --code INVALID_RECORD --release-keys --name tidy")
 	if o := decode[api.Operation](t, d.run(ExitOK, "op show "+purge+" -o json")); o.Kind != "purge" || o.Items != 4 || !o.Options.ReleaseKeys {
 		t.Errorf("planned: %+v", o)
 	}

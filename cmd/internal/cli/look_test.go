@@ -101,7 +101,7 @@ func TestDLQ(t *testing.T) {
 		contains(t, succeed(t, db, "dlq", "list", "--offset", "9"), "None beyond the first 9; there are 4")
 		contains(t, succeed(t, db, "dlq", "list", "--status", "cancelled"), "no such investigations")
 		contains(t, succeed(t, db, "dlq", "list", "--topic", "other"), "no such investigations")
-		encoded := succeed(t, db, "dlq", "list", "-o", "json", "--reason", "undeliverable")
+		encoded := succeed(t, db, "dlq", "list", "-o", "json", "--dlq-reason", "undeliverable")
 		list := decode[api.EntryList](t, encoded)
 		if *list.Total != 4 || len(list.Items) != 4 || list.Items[0].ID != long || list.Items[0].Message != "no \x1b[31mgood\x1b[0m\u202e" {
 			t.Errorf("list %+v", list)

@@ -52,7 +52,8 @@ func (c *commands) opPlan() *cobra.Command {
 		Short: "Freeze which investigations an operation is about, and say what it would do",
 		Long: `Freeze which investigations an operation is about, and say what it would do: those named, the pending ones of a
 group, or the pending ones that all filters given select (--topic, --reason, --code, --consumer-group,
---assignee, --from, --to and others). A purge may be about closed ones, with --where-status. Nothing is treated before op start.
+--assignee, --from, --to and others). A purge may be about closed ones, with --where-status. Nothing is treated
+before op start.
 
 Messages of which some headers cannot be read are left alone, unless --header or --header-none says what to send:
 --header NAME=VALUE is added to the headers that can be read. Other messages keep the headers that they have.`,
