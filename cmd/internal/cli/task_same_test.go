@@ -167,7 +167,7 @@ func TestTaskCommandsPrintWhatTheAPIServes(t *testing.T) {
 	f.pages("task list --limit 2", "/tasks?limit=2")
 	f.same("task list", "/tasks")
 	f.same("task list --state error --namespace shop --name order --template-version 1.0.0", "/tasks?status=error&namespace=shop&name=order&version=1.0.0")
-	f.same("task list --state nowhere", "/tasks?status=nowhere")
+	f.same("task list --state evaluating_results", "/tasks?status=evaluating_results")
 	f.same("task list --limit 1 --offset 1", "/tasks?limit=1&offset=1")
 	whole := f.same("task show "+treated, "/tasks/"+treated+"/payload")
 	if events, _ := member(whole, "undelivered_events").([]any); len(events) != 1 {

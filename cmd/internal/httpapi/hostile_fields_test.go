@@ -27,7 +27,12 @@ var wholesome = map[string]string{
 	"deadLetterTask": `{"reason": "x"}`,
 	"purgeDelivered": `{"older_than": "2020-01-01"}`,
 	"skipEvent":      `{"reason": "x"}`,
-	"createKey":      `{"name": "x", "scopes": ["read"]}`,
+	"unflagTask":     `{"notes": "x"}`,
+	// Refused as they are: what they do needs no id.
+	"pauseDetector": `{"for_seconds": 0.5}`,
+	"runDetector":   `{"batch_size": 0}`,
+	"runArchive":    `{"after": "x"}`,
+	"createKey":     `{"name": "x", "scopes": ["read"]}`,
 }
 
 // nastyJSON are values of other types than the field has, whichever that is.

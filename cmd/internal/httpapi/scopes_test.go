@@ -26,7 +26,7 @@ func TestEveryRouteRefusesOtherScopes(t *testing.T) {
 			return access.ReadPayload
 		case o.method == http.MethodGet:
 			return access.Read
-		case strings.HasSuffix(o.path, "/purge"):
+		case strings.HasSuffix(o.path, "/purge"), o.id == "runArchive":
 			return access.Purge
 		case o.path == "/dlq/requeue" || o.id == "redriveEvent" || strings.HasPrefix(o.path, "/operations"):
 			return access.Redrive
@@ -96,7 +96,7 @@ func TestWhatNeedsTwoScopes(t *testing.T) {
 func TestRedrivesAreLimitedMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"http.requests_per_second": "1", "http.request_burst": "50"})
-	costly := []string{"requeue", "purgeEntries", "fetchOriginal", "resolveGroup", "mergeGroup", "splitGroup", "planOperation", "purgeDelivered", "redriveEvent"}
+	costly := []string{"requeue", "purgeEntries", "fetchOriginal", "resolveGroup", "mergeGroup", "splitGroup", "planOperation", "purgeDelivered", "redriveEvent", "runDetector", "runArchive"}
 	ctx, found := access.WithActor(t.Context(), access.Actor{Name: "test"}), 0
 	for _, o := range r.spec.operations {
 		_, key, err := r.services.Access.Create(ctx, access.NewKey{Name: o.id, Scopes: []access.Scope{access.Admin}})

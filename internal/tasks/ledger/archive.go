@@ -64,7 +64,7 @@ func ParseTaskPlace(s string) (p TaskPlace, err error) {
 		p.TaskUUID, err = uuid.Parse(id)
 	}
 	if err != nil || p.At.Year() < 1 || p.At.Year() > 9999 {
-		return TaskPlace{}, fmt.Errorf("%q is no place in a list of tasks: it must be a time, an underscore and the id of a task", s)
+		return TaskPlace{}, fmt.Errorf("%q is no place in the archive: it must be a time, an underscore and the id of a task", s)
 	}
 	return p, nil
 }
