@@ -158,9 +158,9 @@ func (c *commands) taskShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a task: where it stands, its steps, its history",
-		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days
-is moved to the archived state of its machine by that, if it has one; a pending investigation of it stays open. A task in
-the archive is shown as postrider archive show does. As JSON it is what GET /tasks/{id}/payload of the API answers.`,
+		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
+moved to the archived state of its machine by that, if it has one; a pending investigation of it stays open.
+A task in the archive is shown in the same way. As JSON it is what GET /tasks/{id}/payload of the API answers.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {

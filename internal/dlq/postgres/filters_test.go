@@ -16,7 +16,7 @@ import (
 func TestFiltersOfLettersAreOneEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	d := r.investigations()
+	d := r.investigations
 	of := func(n int, change func(*dlq.Letter)) uuid.UUID {
 		l := dlq.Decode(givenUpBy(t, "billing", int64(n), dlq.Place{}))
 		change(&l)
@@ -82,7 +82,7 @@ func TestAPurgeSaysWhatIsLeft(t *testing.T) {
 	r.many(7)
 	var got []string
 	for range 3 {
-		done, err := r.investigations().Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Limit: 3, Actor: "ada"})
+		done, err := r.investigations.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Limit: 3, Actor: "ada"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestTotalsAgree(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	oldOutage(t, r)
-	d := r.investigations()
+	d := r.investigations
 	d.bounds = bounds{walk: 200, pairs: 800, merge: 100_000, exactly: 100, skim: 500}
 	for name, f := range map[string]dlq.Filter{
 		"a text that many have":     {Message: "refused"},

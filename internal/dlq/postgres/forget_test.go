@@ -111,11 +111,11 @@ func TestGoneMeansGone(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(r *redriving, entry uuid.UUID) error{
 		"purged by id": func(r *redriving, entry uuid.UUID) error {
-			_, err := r.editor().Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entry}, Limit: 1, Actor: "ada"})
+			_, err := r.investigations.Purge(t.Context(), dlq.Purge{Entries: []uuid.UUID{entry}, Limit: 1, Actor: "ada"})
 			return err
 		},
 		"purged by age": func(r *redriving, _ uuid.UUID) error {
-			done, err := r.editor().Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Limit: 10, Actor: "ada"})
+			done, err := r.investigations.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Limit: 10, Actor: "ada"})
 			if done.Entries != 1 {
 				err = fmt.Errorf("%+v, %w", done, err)
 			}

@@ -64,25 +64,26 @@ func TestDetectorSwitch(t *testing.T) {
 }
 
 // A detector that finds itself too slow shortens no pause of an operator, and does not put its name to it. A pause that
-// has an end is replaced by a longer pause of a detector, and by every pause of an operator.
+// has an end is replaced by a longer pause of a detector, and by every pause of an operator; its reason stays before theirs
+// until it has ended.
 func TestADetectorLeavesAnOperatorsPause(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	paused := func(by string, d, want time.Duration, wantBy string) {
+	paused := func(by string, d, want time.Duration, wantBy, reasons string) {
 		t.Helper()
 		f.must(f.PauseDetector(t.Context(), ledger.Pause{By: by, Reason: "of " + by, For: d}))
 		s := f.status()
-		if !s.Paused || s.PausedBy != wantBy || s.Reason != "of "+wantBy || s.ResumeAt == nil || s.ResumeAt.Sub(*s.PausedAt) != want {
+		if !s.Paused || s.PausedBy != wantBy || s.Reason != reasons || s.ResumeAt == nil || s.ResumeAt.Sub(*s.PausedAt) != want {
 			t.Errorf("%s pauses for %v: %+v", by, d, s)
 		}
 	}
-	paused("me", 2*time.Hour, 2*time.Hour, "me")
-	paused(ledger.PausedByLatency, time.Hour, 2*time.Hour, "me")
-	paused("you", time.Hour, time.Hour, "you")
-	paused(ledger.PausedByLatency, 3*time.Hour, 3*time.Hour, ledger.PausedByLatency)
-	paused("me", time.Minute, time.Minute, "me")
+	paused("me", 2*time.Hour, 2*time.Hour, "me", "of me")
+	paused(ledger.PausedByLatency, time.Hour, 2*time.Hour, "me", "of me")
+	paused("you", time.Hour, time.Hour, "you", "of me; of you")
+	paused(ledger.PausedByLatency, 3*time.Hour, 3*time.Hour, ledger.PausedByLatency, "of me; of you; of latency_limit")
+	paused("me", time.Minute, time.Minute, "me", "of me; of you; of latency_limit; of me")
 	f.exec(`update postrider.tasker_detector set resume_at = clock_timestamp()`)
-	paused(ledger.PausedByLatency, time.Hour, time.Hour, ledger.PausedByLatency)
+	paused(ledger.PausedByLatency, time.Hour, time.Hour, ledger.PausedByLatency, "of latency_limit")
 }
 
 // A pause that an operator writes while a pass is noted stays, though the one before it had come to its end.

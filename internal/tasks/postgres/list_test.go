@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
+	"github.com/postrider/postrider/internal/tasks/postgres"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -27,7 +29,7 @@ func TestList(t *testing.T) {
 	for _, namespace := range []string{"", "default", "other", "nowhere"} {
 		for _, name := range []string{"", "task", "document"} {
 			for _, version := range []string{"", "2.0.0"} {
-				for _, state := range []string{"", "pending", "complete", "archived", "no_such"} {
+				for _, state := range []string{"", "pending", "complete", "archived", "cancelled"} {
 					filter := ledger.Filter{Namespace: namespace, Name: name, Version: version, State: state, Limit: 7}
 					want := pgtest.Column[uuid.UUID](t, f.pool, `select k.task_uuid from postrider.tasker_tasks k
 						join postrider.tasker_named_tasks n using (named_task_uuid) join postrider.tasker_task_namespaces ns using (task_namespace_uuid)
@@ -100,5 +102,15 @@ func TestArchiveListsBySomeOf(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestListOfAStateThatNoMachineHas: a mistyped state is refused, and not an empty list.
+func TestListOfAStateThatNoMachineHas(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	ledgertest.Create(t, r.pool, ledgertest.New{})
+	if _, _, err := postgres.On(r.pool).List(t.Context(), ledger.Filter{State: "no_such"}); !errors.Is(err, ledger.ErrInvalid) || !strings.Contains(err.Error(), `no machine has the state "no_such"; there are blocked_by_failures`) {
+		t.Errorf("%v", err)
 	}
 }
