@@ -109,3 +109,8 @@ func (w *working[T]) forgetAll() {
 	clear(w.known)
 	w.forgets++
 }
+
+// SessionNow is Session that looks the session up, whatever is remembered.
+func (s *Store) SessionNow(ctx context.Context, token string) (Session, error) {
+	return s.Session(ctx, token)
+}

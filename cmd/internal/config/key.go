@@ -142,6 +142,8 @@ func (k Key) unit() time.Duration {
 		return time.Millisecond
 	case strings.HasSuffix(k.Name, "_seconds"):
 		return time.Second
+	case strings.HasSuffix(k.Name, "_minutes"):
+		return time.Minute
 	case strings.HasSuffix(k.Name, "_hours"):
 		return time.Hour
 	}

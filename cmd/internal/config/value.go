@@ -125,6 +125,11 @@ func (k Key) check(text string) error {
 		return checkHeaders(text)
 	case "origin":
 		return checkOrigin(text)
+	case "url": // or none
+		if text != "" && checkOrigin(text) != nil {
+			return errors.New("it must be scheme, host and port as browsers show them: https://postrider.example.com, in small letters, without a path or /")
+		}
+		return nil
 	case "redact_path":
 		return checkRedaction(dlq.RedactionRules{Paths: []string{text}})
 	case "redact_header":

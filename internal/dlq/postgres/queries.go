@@ -57,6 +57,8 @@ var (
 	groupRecommend  = query("group_recommend")
 	groupStatuses   = query("group_statuses")
 	groupHours      = query("group_hours")
+	groupHoursOf    = query("group_hours_of")
+	openedSince     = query("opened_since")
 	groupPartitions = query("group_partitions")
 	groupRelated    = query("group_related")
 	groupSources    = query("group_sources")
