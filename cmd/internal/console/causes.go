@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
@@ -16,7 +15,7 @@ import (
 
 // rowOf is a cause as lists show it. The next step follows from where it stands.
 func rowOf(c cause) causeRow {
-	r := causeRow{cause: c, Title: causeTitle(c.Parts, c.Group.Title), Where: cmp.Or(text(c.Topic), c.Parts.Template, c.Parts.DLQTopic)}
+	r := causeRow{cause: c, Title: c.title(), Where: cmp.Or(text(c.Topic), c.Parts.Template, c.Parts.DLQTopic)}
 	path := "/causes/" + c.UUID.String()
 	switch {
 	case c.Parts.Template != "" && c.Parts.ErrorCode == "STALE_STATE":
@@ -66,17 +65,12 @@ func showCauses(v *visit) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]uuid.UUID, len(found.Items))
-	for i := range found.Items {
-		ids[i] = found.Items[i].UUID
-	}
-	hours, err := v.console.cfg.Investigations.GroupHours(v.ctx, ids)
+	causes, err := describe(v.ctx, v.console.cfg.Investigations, found.Items, time.Now())
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	for _, g := range found.Items {
-		view.Causes = append(view.Causes, rowOf(cause{Group: g, Hours: lastHours(hours[g.UUID], now)}))
+	for _, c := range causes {
+		view.Causes = append(view.Causes, rowOf(c))
 	}
 	view.Total = *found.Total
 	for _, state := range append([]dlq.GroupState{""}, dlq.GroupStates()...) {
@@ -129,6 +123,8 @@ type causeView struct {
 	Related  []causeRow
 	// Redrivable says that its messages can be sent again; a task cannot.
 	Redrivable bool
+	// From are the topics that its newest letters came from.
+	From []api.Partition
 }
 
 func showCause(v *visit) error {
@@ -136,8 +132,9 @@ func showCause(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := causeView{GroupDetail: g, Words: groupWords(g.State), Title: causeTitle(g.Parts, g.Group.Title), Where: cmp.Or(text(g.Topic), g.Parts.Template, g.Parts.DLQTopic),
+	view := causeView{GroupDetail: g, Words: groupWords(g.State), Title: causeTitle("", g.Parts, g.Group.Title), Where: cmp.Or(text(g.Topic), g.Parts.Template, g.Parts.DLQTopic),
 		Advice: adviceOf(g.Parts), Redrivable: g.Parts.Template == ""}
+	view.From = byTopic(g.Partitions)
 	counts := make([]dlq.HourCount, len(g.Hours))
 	for i, h := range g.Hours {
 		counts[i] = dlq.HourCount{Hour: h.Hour, Opened: h.Opened}
@@ -150,6 +147,7 @@ func showCause(v *visit) error {
 		}
 		view.Letter = letterOf(d, v.param("as"))
 		view.Letter.Path = v.URL.Path
+		view.Title = causeTitle(d.Message, g.Parts, g.Group.Title)
 	}
 	if view.Road, err = v.roadOf(g); err != nil {
 		return err
@@ -253,4 +251,18 @@ func resolveCause(v *visit) (string, error) {
 	}
 	v.say("%s closed.%s", some(done.Closed, "investigation is", "investigations are"), left)
 	return back, nil
+}
+
+// byTopic sums letters of the partitions of a topic.
+func byTopic(partitions []api.Partition) []api.Partition {
+	var out []api.Partition
+	for _, p := range partitions {
+		i := slices.IndexFunc(out, func(o api.Partition) bool { return o.Topic == p.Topic })
+		if i < 0 {
+			out = append(out, api.Partition{Topic: p.Topic})
+			i = len(out) - 1
+		}
+		out[i].Letters += p.Letters
+	}
+	return out
 }

@@ -45,6 +45,7 @@ type Outbox interface {
 type Investigations interface {
 	GroupHours(ctx context.Context, groups []uuid.UUID) (map[uuid.UUID][]dlq.HourCount, error)
 	OpenedSince(ctx context.Context, since time.Time) (counts []dlq.HourCount, next time.Time, err error)
+	Messages(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error)
 }
 
 // Config is what a Console is made of. API, Sessions, Outbox and Investigations are required.
@@ -113,7 +114,7 @@ func New(cfg Config) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{cfg: cfg, log: cfg.Logger.With("component", "console"), pages: pages, cookies: cookies{own: own}, ended: make(chan struct{})}
-	c.figures = &sampler{api: cfg.API, outbox: cfg.Outbox, investigations: cfg.Investigations, every: cfg.Every, log: c.log, changed: make(chan struct{})}
+	c.figures = &sampler{api: cfg.API, outbox: cfg.Outbox, investigations: cfg.Investigations, every: cfg.Every, log: c.log, changed: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.handler = c.routes()
 	return c, nil
 }

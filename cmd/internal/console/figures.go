@@ -46,6 +46,35 @@ type cause struct {
 	api.Group
 	// Hours are how many investigations were opened in each of the last 24 hours, the oldest first.
 	Hours [24]int64
+	// Message is what went wrong in its newest investigation; empty where all were purged.
+	Message string
+}
+
+// describe adds what lists show of groups beside themselves: hours, and the newest message.
+func describe(ctx context.Context, from Investigations, groups []api.Group, now time.Time) ([]cause, error) {
+	var ids, newest []uuid.UUID
+	for i := range groups {
+		ids = append(ids, groups[i].UUID)
+		if groups[i].LastEntry != nil {
+			newest = append(newest, *groups[i].LastEntry)
+		}
+	}
+	hours, err := from.GroupHours(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := from.Messages(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
+	causes := make([]cause, len(groups))
+	for i, g := range groups {
+		causes[i] = cause{Group: g, Hours: lastHours(hours[g.UUID], now)}
+		if g.LastEntry != nil {
+			causes[i].Message = messages[*g.LastEntry]
+		}
+	}
+	return causes, nil
 }
 
 const (
@@ -74,6 +103,7 @@ type sampler struct {
 	since   time.Time // when looks began to fail
 	seen    time.Time // when a page was asked for last
 	changed chan struct{}
+	wake    chan struct{} // somebody looks again
 }
 
 // run reads until ctx ends.
@@ -85,6 +115,8 @@ func (s *sampler) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
+		case <-s.wake:
+			pause.Stop()
 		}
 		s.look(ctx)
 		next := s.every
@@ -131,7 +163,7 @@ func (s *sampler) look(ctx context.Context) {
 func (s *sampler) latest() (f *figures, failed error, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = time.Now()
+	s.noteLook()
 	return s.now, s.failed, s.since
 }
 
@@ -139,8 +171,19 @@ func (s *sampler) latest() (f *figures, failed error, since time.Time) {
 func (s *sampler) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = time.Now()
+	s.noteLook()
 	return s.changed
+}
+
+// noteLook has figures read at once, if nobody has looked for a while.
+func (s *sampler) noteLook() {
+	if time.Since(s.seen) >= watched {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+	s.seen = time.Now()
 }
 
 // reader asks for figures. It has no key, and may read alone.
@@ -176,6 +219,7 @@ func (s *sampler) read(ctx context.Context) (*figures, error) {
 
 // readCauses reads the groups that are open, with their hours.
 func (s *sampler) readCauses(ctx context.Context, f *figures) error {
+	var groups []api.Group
 	for _, state := range []dlq.GroupState{dlq.GroupNew, dlq.GroupRegressed, dlq.GroupOngoing, dlq.GroupMuted} {
 		size := fmt.Sprint(maxCauses)
 		if state == dlq.GroupMuted {
@@ -190,21 +234,13 @@ func (s *sampler) readCauses(ctx context.Context, f *figures) error {
 			continue
 		}
 		f.Open += *found.Total
-		for _, g := range found.Items {
-			f.Causes = append(f.Causes, cause{Group: g})
-		}
+		groups = append(groups, found.Items...)
 	}
-	ids := make([]uuid.UUID, len(f.Causes))
-	for i := range f.Causes {
-		ids[i] = f.Causes[i].UUID
-	}
-	hours, err := s.investigations.GroupHours(ctx, ids)
+	causes, err := describe(ctx, s.investigations, groups, f.At)
 	if err != nil {
 		return err
 	}
-	for i := range f.Causes {
-		f.Causes[i].Hours = lastHours(hours[f.Causes[i].UUID], f.At)
-	}
+	f.Causes = causes
 	slices.SortStableFunc(f.Causes, func(a, b cause) int { return b.heat() - a.heat() })
 	f.Causes = f.Causes[:min(len(f.Causes), maxCauses)]
 	return nil

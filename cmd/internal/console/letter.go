@@ -139,6 +139,10 @@ func bytesOf(b *api.Bytes) []byte {
 	return nil
 }
 
+// maxHeaderLines is how long headers may be that a form shows.
+const maxHeaderLines = 16 << 10
+
+// headerLines are headers as a form has them; empty where a form would change them, or where they are very long.
 func headerLines(headers []pair) string {
 	var lines []string
 	for _, h := range headers {
@@ -147,7 +151,10 @@ func headerLines(headers []pair) string {
 		}
 		lines = append(lines, h.Name+": "+h.Value)
 	}
-	return strings.Join(lines, "\n")
+	if text := strings.Join(lines, "\n"); len(text) <= maxHeaderLines {
+		return text
+	}
+	return ""
 }
 
 // parseHeaderLines reads headers, one a line: name, colon, value.

@@ -107,7 +107,7 @@ func whereOf(o *api.Operation) string {
 	}
 	var topics []string
 	for topic := range o.Plan.Topics {
-		topics = append(topics, topic)
+		topics = append(topics, clip(topic, 120))
 	}
 	slices.Sort(topics)
 	if len(topics) > 5 {

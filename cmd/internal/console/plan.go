@@ -75,7 +75,7 @@ func showPlan(v *visit) error {
 		if err != nil {
 			return err
 		}
-		p.GroupTitle = causeTitle(g.Parts, g.Title)
+		p.GroupTitle = causeTitle("", g.Parts, g.Title)
 		p.ScopeText = fmt.Sprintf("all %s that are open now of the cause", count(g.Pending))
 		p.Repairs = g.Parts.ErrorCode == "INVALID_HEADERS"
 		subject = strings.ToLower(strings.ReplaceAll(g.Reason, "_", "-"))

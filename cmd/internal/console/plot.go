@@ -218,7 +218,7 @@ func (d *drawing) axis(y, height, most float64, lines int) (top float64) {
 		if i == 0 {
 			class = "base"
 		}
-		fmt.Fprintf(&d.b, `<line class="%s" x1="0" x2="100%%" y1="%.1f" y2="%[2].1f"/>`, class, at)
+		fmt.Fprintf(&d.b, `<line class="%s" x1="0" x2="100%%" y1="%.1f" y2="%.1[2]f"/>`, class, at)
 		d.text("-8", at+4, "end", "", strconv.FormatFloat(step*float64(i), 'f', -1, 64))
 	}
 	return top
@@ -240,7 +240,7 @@ func niceStep(least float64) float64 {
 
 // line draws values; where there is none, there is no line.
 func (d *drawing) line(y, height float64, values []float64, top float64) {
-	fmt.Fprintf(&d.b, `<svg x="0" y="%.0f" width="100%%" height="%.0f" viewBox="0 0 %d %[2].0f" preserveAspectRatio="none">`, y, height, plotWidth)
+	fmt.Fprintf(&d.b, `<svg x="0" y="%.0f" width="100%%" height="%.0f" viewBox="0 0 %d %.0[2]f" preserveAspectRatio="none">`, y, height, plotWidth)
 	place := func(i int) string {
 		x := plotWidth * float64(i) / float64(max(len(values)-1, 1))
 		return fmt.Sprintf("%.1f %.1f", x, height*(1-min(values[i]/top, 1)))
@@ -259,19 +259,19 @@ func (d *drawing) line(y, height float64, values []float64, top float64) {
 			path = append(path, place(i))
 		}
 		x := func(i int) float64 { return plotWidth * float64(i) / float64(max(len(values)-1, 1)) }
-		fmt.Fprintf(&d.b, `<path class="area" d="M%s L%.1f %.0f %.1f %[3].0fZ"/><path class="line" d="M%[1]s"/>`, strings.Join(path, " "), x(to-1), height, x(from))
+		fmt.Fprintf(&d.b, `<path class="area" d="M%s L%.1f %.0f %.1f %.0[3]fZ"/><path class="line" d="M%[1]s"/>`, strings.Join(path, " "), x(to-1), height, x(from))
 		from = to
 	}
 	d.b.WriteString("</svg>")
 }
 
 func (d *drawing) bars(y, height float64, values []int64, top float64) {
-	fmt.Fprintf(&d.b, `<svg x="0" y="%.0f" width="100%%" height="%.0f" viewBox="0 0 %d %[2].0f" preserveAspectRatio="none"><path class="bars" d="`, y, height, plotWidth)
+	fmt.Fprintf(&d.b, `<svg x="0" y="%.0f" width="100%%" height="%.0f" viewBox="0 0 %d %.0[2]f" preserveAspectRatio="none"><path class="bars" d="`, y, height, plotWidth)
 	width := plotWidth / float64(max(len(values), 1))
 	for i, n := range values {
 		if n > 0 {
 			h := max(1.5, height*float64(n)/top)
-			fmt.Fprintf(&d.b, "M%.1f %.0fv-%.1fh%.1fv%[3].1fz", width*float64(i)+1, height, h, max(width-3, 1))
+			fmt.Fprintf(&d.b, "M%.1f %.0fv-%.1fh%.1fv%.1[3]fz", width*float64(i)+1, height, h, max(width-3, 1))
 		}
 	}
 	d.b.WriteString(`"/></svg>`)
@@ -336,7 +336,7 @@ func bar(parts []share) template.HTML {
 			fmt.Fprintf(&b, `<rect fill="url(#hatch)" x="%.2f%%" width="%.2f%%" y="0" height="18"/>`, at, width)
 		}
 		if at += width; at < 99.99 {
-			fmt.Fprintf(&b, `<line class="cut" x1="%.2f%%" x2="%[1].2f%%" y1="0" y2="18"/>`, at)
+			fmt.Fprintf(&b, `<line class="cut" x1="%.2f%%" x2="%.2[1]f%%" y1="0" y2="18"/>`, at)
 		}
 	}
 	b.WriteString("</svg>")

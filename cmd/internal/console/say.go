@@ -48,7 +48,7 @@ func sayNow(f *figures) say {
 	if f.Open > 0 {
 		worst := &f.Causes[0]
 		s := say{Mark: "waiting", Text: fmt.Sprintf("%s open; nothing was given up in the last %s.", some(f.Open, "cause is", "causes are"), ageText(lately)),
-			More: fmt.Sprintf("The largest is %s: %s open.", quoted(causeTitle(worst.Parts, worst.Title)), count(worst.Pending)), Name: "Look at the cause", Path: "/causes/" + worst.UUID.String()}
+			More: fmt.Sprintf("The largest is %s: %s open.", quoted(worst.title()), count(worst.Pending)), Name: "Look at the cause", Path: "/causes/" + worst.UUID.String()}
 		return s
 	}
 	return sayCalm(f)
@@ -57,7 +57,7 @@ func sayNow(f *figures) say {
 // sayBurning is about causes whose letters still come, or came a moment ago.
 func sayBurning(f *figures) (say, bool) {
 	var worst *cause
-	place := func(c *cause) string { return cmp.Or(text(c.Topic), c.Parts.Template, c.Parts.DLQTopic) }
+	place := func(c *cause) string { return clip(cmp.Or(text(c.Topic), c.Parts.Template, c.Parts.DLQTopic), 120) }
 	var causes, opened int64
 	first := f.At
 	for i := range f.Causes {
@@ -93,12 +93,15 @@ func sayBurning(f *figures) (say, bool) {
 	}
 	s := say{Mark: "failing", Name: "Look at the cause", Path: "/causes/" + worst.UUID.String()}
 	s.Text = fmt.Sprintf("%s: %s %s in %s, %s.", place(worst), some(opened, noun[0], noun[1]), verb, spanText(f.At.Sub(first)), of)
-	s.More = sentence(causeTitle(worst.Parts, worst.Title))
+	s.More = sentence(worst.title())
 	if hold := breakerOf(f, place(worst)); hold != nil {
 		s.More += fmt.Sprintf(" The circuit breaker of %s is open for %s since %s: %s with it wait behind it, and the other events of the topic go on.",
-			hold.Topic, text(hold.FailureCode), hold.HeldAt.UTC().Format("15:04"), some(hold.Parked, "event that fails", "events that fail"))
+			clip(hold.Topic, 120), clip(text(hold.FailureCode), 80), hold.HeldAt.UTC().Format("15:04"), some(hold.Parked, "event that fails", "events that fail"))
 	} else if worst.Parts.Template == "" {
-		s.More += " Nothing is lost: what was given up is kept, and can be sent again. The other topics flow."
+		s.More += " Nothing is lost: what was given up is kept, and can be sent again."
+		if f.Status.Outbox.HoldCount == 0 {
+			s.More += " Nothing else stands."
+		}
 	}
 	return s, true
 }
@@ -106,7 +109,7 @@ func sayBurning(f *figures) (say, bool) {
 // breakerOf is the open circuit breaker of a topic.
 func breakerOf(f *figures, topic string) *api.Hold {
 	for i := range f.Status.Outbox.Holds {
-		if h := &f.Status.Outbox.Holds[i]; h.Scope == relay.ScopeFailure && h.Topic == topic && !h.Draining {
+		if h := &f.Status.Outbox.Holds[i]; h.Scope == relay.ScopeFailure && clip(h.Topic, 120) == topic && !h.Draining {
 			return h
 		}
 	}
@@ -179,9 +182,15 @@ func spanText(d time.Duration) string {
 	return some(int(d.Hours()/24), "day", "days")
 }
 
-// causeTitle is what is wrong, for people: the message without what varies. The code stands elsewhere.
-func causeTitle(parts dlq.Parts, title string) string {
-	text := cmp.Or(parts.Message, parts.RootCause, string(parts.Reason), title)
+func (c *cause) title() string { return causeTitle(c.Message, c.Parts, c.Group.Title) }
+
+// causeTitle is what is wrong, for people: the newest message where there is one, or else the message without what varies.
+// The code stands elsewhere.
+func causeTitle(newest string, parts dlq.Parts, title string) string {
+	text := cmp.Or(parts.RootCause, newest, parts.Message, string(parts.Reason), title)
+	if parts.RootCause != "" && parts.Message != "" {
+		text = parts.RootCause + ": " + parts.Message
+	}
 	text = strings.TrimPrefix(text, "invalid outbox event: ")
 	if text == "" {
 		return "Nothing says what went wrong"
@@ -205,17 +214,18 @@ type holdWords struct {
 // wordsOf says what a hold holds, and what it waits for.
 func wordsOf(h api.Hold) holdWords {
 	w := holdWords{}
+	topic := clip(h.Topic, 120)
 	switch h.Scope {
 	case relay.ScopeKey:
-		w.Who = fmt.Sprintf("Key %s of %s", clip(text(h.Key), 80), h.Topic)
+		w.Who = fmt.Sprintf("Key %s of %s", clip(text(h.Key), 80), topic)
 	case relay.ScopePartition:
-		w.Who = fmt.Sprintf("Partition %s of %s", text(h.Partition), h.Topic)
+		w.Who = fmt.Sprintf("Partition %s of %s", text(h.Partition), topic)
 	case relay.ScopeFailure:
-		w.Who = fmt.Sprintf("%s on %s", text(h.FailureCode), h.Topic)
+		w.Who = fmt.Sprintf("%s on %s", clip(text(h.FailureCode), 80), topic)
 	case relay.ScopeDeadLetter:
-		w.Who = "Dead-letter topic " + h.Topic
+		w.Who = "Dead-letter topic " + topic
 	default:
-		w.Who = "Topic " + h.Topic
+		w.Who = "Topic " + topic
 	}
 	tried := "It is tried again by itself."
 	if h.NextProbeAt != nil {

@@ -43,3 +43,18 @@ func (d *Editor) OpenedSince(ctx context.Context, since time.Time) (counts []dlq
 		return err
 	})
 }
+
+// Messages returns what went wrong, of investigations: at most 500 characters of each. An unknown id is left out.
+func (d *Editor) Messages(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error) {
+	messages := map[uuid.UUID]string{}
+	return messages, d.readByKey(ctx, "messages of investigations", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, entryMessages, entries)
+		if err != nil {
+			return err
+		}
+		var id uuid.UUID
+		var message string
+		_, err = pgx.ForEachRow(rows, []any{&id, &message}, func() error { messages[id] = message; return nil })
+		return err
+	})
+}

@@ -58,6 +58,7 @@ var (
 	groupStatuses   = query("group_statuses")
 	groupHours      = query("group_hours")
 	groupHoursOf    = query("group_hours_of")
+	entryMessages   = query("entry_messages")
 	openedSince     = query("opened_since")
 	groupPartitions = query("group_partitions")
 	groupRelated    = query("group_related")
