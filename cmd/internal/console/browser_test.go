@@ -161,7 +161,6 @@ func (b *tab) shoot(name string) {
 func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	pgtest.Exec(t, r.pool, `insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'INVALID_HEADERS', 'circuit_breaker', now() + interval '1 minute')`)
 	b := r.tab(t, access.Admin)
 	calm := map[string]string{"now-calm": "/", "operations-none": "/operations", "investigations-none": "/investigations"}
 	pictures := func(pages map[string]string) {
@@ -184,6 +183,7 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 	r.as(access.Admin).until("/", "<h1>")
 	pictures(calm)
+	pgtest.Exec(t, r.pool, `insert into postrider.outbox_hold (scope, topic, code, cause, next_probe_at) values ('failure', 'orders', 'INVALID_HEADERS', 'circuit_breaker', now() + interval '1 minute')`)
 	var entry string
 	for n := range 30 {
 		change := invalidHeaders

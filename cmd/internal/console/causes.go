@@ -236,7 +236,7 @@ func changeCause(v *visit) (string, error) {
 
 func resolveCause(v *visit) (string, error) {
 	back := "/causes/" + v.id()
-	// What opens after the page was made is left open: nobody has seen it.
+	// What opens after the page was made is left open: nobody has seen it. The group changed last when one was opened.
 	body := map[string]any{"resolution_status": cmp.Or(v.FormValue("status"), string(dlq.ManuallyResolved)), "resolution_notes": v.FormValue("notes")}
 	if until := v.FormValue("until"); until != "" {
 		body["until"] = until

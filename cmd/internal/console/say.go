@@ -132,7 +132,11 @@ func sayStanding(f *figures) (say, bool) {
 	if !words.Person {
 		mark = "waiting"
 	}
-	return say{Mark: mark, Text: fmt.Sprintf("%s stands since %s: %s behind it.", words.Who, worst.HeldAt.UTC().Format("15:04"), some(worst.Parked, "event waits", "events wait")),
+	behind := some(worst.Parked, "event waits", "events wait")
+	if worst.Parked == 0 {
+		behind = "nothing waits"
+	}
+	return say{Mark: mark, Text: fmt.Sprintf("%s %s since %s: %s behind it.", words.Who, words.Verb, worst.HeldAt.UTC().Format("15:04"), behind),
 		More: sentence(words.What) + " " + words.Waits}, true
 }
 
@@ -203,8 +207,8 @@ func quoted(text string) string { return "“" + clip(text, 120) + "”" }
 
 // holdWords are what a hold is for people.
 type holdWords struct {
-	// Who is what it holds, What is why, and Waits is what it waits for.
-	Who, What, Waits string
+	// Who is what it holds, Verb how it stands, What is why, and Waits is what it waits for.
+	Who, Verb, What, Waits string
 	// Person says that it waits for a person.
 	Person bool
 	// Event is the event that a person has to decide about; empty for none.
@@ -213,7 +217,7 @@ type holdWords struct {
 
 // wordsOf says what a hold holds, and what it waits for.
 func wordsOf(h api.Hold) holdWords {
-	w := holdWords{}
+	w := holdWords{Verb: "stands"}
 	topic := clip(h.Topic, 120)
 	switch h.Scope {
 	case relay.ScopeKey:
@@ -221,7 +225,7 @@ func wordsOf(h api.Hold) holdWords {
 	case relay.ScopePartition:
 		w.Who = fmt.Sprintf("Partition %s of %s", text(h.Partition), topic)
 	case relay.ScopeFailure:
-		w.Who = fmt.Sprintf("%s on %s", clip(text(h.FailureCode), 80), topic)
+		w.Who, w.Verb = "The circuit breaker of "+topic, "is open for "+clip(text(h.FailureCode), 80)
 	case relay.ScopeDeadLetter:
 		w.Who = "Dead-letter topic " + topic
 	default:
