@@ -14,7 +14,7 @@ import (
 func (d *Services) Console(c config.Config, api *httpapi.API, log *slog.Logger) (*console.Console, error) {
 	return console.New(console.Config{
 		API: api, Sessions: access.Recently{Store: d.Access}, Outbox: d.Outbox.Store(), Investigations: d.Editor,
-		Failures: d.Failures, URL: c.Console.URL, Name: c.Console.Name, SessionAge: c.Console.SessionAge, Logger: log,
+		Failures: api.Failures(), URL: c.Console.URL, Name: c.Console.Name, SessionAge: c.Console.SessionAge, Logger: log,
 	})
 }
 

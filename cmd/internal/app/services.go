@@ -69,8 +69,6 @@ type Services struct {
 	Archive  *ledgerpostgres.Archive
 	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
 	Fetcher *dlq.Fetcher
-	// Failures limits how often an address may present what does not work: to the API and to the web console together.
-	Failures *access.Limiter
 }
 
 // NewOriginals reads single records from the brokers of the settings. It connects when it is used.
@@ -111,8 +109,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	if err != nil {
 		return nil, err
 	}
-	perMinute := c.HTTP.FailedLoginsPerMinute
-	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool), Failures: access.NewLimiter(float64(perMinute)/60, perMinute)}
+	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
 	d.Access.SessionIdle = c.Console.SessionIdle
 	d.Auditor = Auditor{d.Access}
 	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
@@ -146,9 +143,10 @@ func (d *Services) API(c config.Config, log *slog.Logger) (*httpapi.API, error) 
 	if err != nil {
 		return nil, err
 	}
+	failures := access.NewLimiter(float64(c.HTTP.FailedLoginsPerMinute)/60, c.HTTP.FailedLoginsPerMinute)
 	return httpapi.NewAPI(httpapi.APIConfig{
 		Routes: services.Routes(), Keys: access.Recently{Store: d.Access}, MaxBody: int64(c.HTTP.MaxBodyBytes), Timeout: c.HTTP.RequestTimeout,
-		Requests: access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst), Failures: d.Failures,
+		Requests: access.NewLimiter(float64(c.HTTP.RequestsPerSecond), c.HTTP.RequestBurst), Failures: failures,
 		Describe: httpapi.Describe, Logger: log,
 	})
 }

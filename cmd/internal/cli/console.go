@@ -42,10 +42,10 @@ func (c *commands) consoleLink() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link --name NAME --scopes SCOPE,... | --key ID",
 		Short: "Make a link that signs one browser in, once",
-		Long: `Make a link to the web console of postrider serve that signs one browser in, and works once. With --key the session
-stands on that API key: it has the scopes of the key, and ends with it. Otherwise it is for a person, with the scopes given.
-It needs the rights of postrider_relay or of the schema's owner, as apikey create does. The link begins with console.url,
-or else with http.address.`,
+		Long: `Make a link to the web console of postrider serve that signs one browser in, and works once. With
+--key the session stands on that API key: it has the scopes of the key, and ends with it. Otherwise it
+is for a person, with the scopes given. It needs the rights of postrider_relay or of the schema's owner,
+as apikey create does. The link begins with console.url, or else with http.address.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()

@@ -48,6 +48,7 @@ func TestDefaults(t *testing.T) {
 		Archive: Archive{Enabled: true, RetentionDays: 30, ArchiveBatchSize: 1000, ArchiveInterval: 24 * time.Hour, ArchiveCompleted: true, ArchiveFailed: true, ArchiveDLQResolved: true},
 		HTTP: HTTP{Address: "127.0.0.1:8080", API: true, RequestTimeout: 20 * time.Second, MaxBodyBytes: 1 << 20, RequestsPerSecond: 500, RequestBurst: 1000,
 			FailedLoginsPerMinute: 10, IdempotencyTTL: 24 * time.Hour},
+		Console: Console{Enabled: true, SessionAge: 12 * time.Hour, SessionIdle: 2 * time.Hour},
 		MCP: MCP{Address: "127.0.0.1:8090", ConfirmTTL: 2 * time.Minute},
 		Log: Log{Level: "info", Format: "json"}, Tracing: Tracing{SamplePercent: 1},
 	}
@@ -113,7 +114,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"COLLECTOR_HEADERS_TOPIC": "x-topic,topic", "COLLECTOR_HEADERS_PARTITION": "x-partition", "COLLECTOR_HEADERS_OFFSET": "x-offset", "COLLECTOR_HEADERS_TIMESTAMP": "x-time",
 		"COLLECTOR_HEADERS_GROUP": "x-group", "COLLECTOR_HEADERS_ATTEMPTS": "x-attempts", "COLLECTOR_HEADERS_CODE": "x-code", "COLLECTOR_HEADERS_ERROR": "x-error", "COLLECTOR_HEADERS_STACK": "x-stack",
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
-		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
+		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48",
+		"CONSOLE_ENABLED": "false", "CONSOLE_URL": "https://postrider.example.com", "CONSOLE_NAME": "production", "CONSOLE_SESSION_HOURS": "8", "CONSOLE_SESSION_IDLE_MINUTES": "30", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
 		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 		"TRACING_ENABLED": "true", "TRACING_ENDPOINT": "http://otel:4318", "TRACING_HEADERS": "key=sentinel", "TRACING_SAMPLE_PERCENT": "50", "TRACING_SERVICE_NAME": "mine",
 		"TRACING_HEADERS_FILE": "/run/headers", "TRACING_DATABASE": "true", "TRACING_KAFKA_CLIENT": "true",

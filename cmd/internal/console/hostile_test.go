@@ -251,13 +251,13 @@ func TestTheSentence(t *testing.T) {
 	breaker := api.Hold{Scope: relay.ScopeFailure, Topic: topic, Cause: relay.CauseBreaker, FailureCode: &code, HeldAt: now.Add(-8 * time.Minute), Parked: 75_680}
 	halted := api.Operation{UUID: uuid.New(), Kind: dlq.OpRedrive, Name: "urgent", State: dlq.Halted, Items: 213, Done: 31, Delivered: 27, CameBack: 4}
 	for want, f := range map[string]*figures{
-		"All is well. No event was written in the last minute.":                       {},
-		"orders: 213 events given up in 8 minutes, all of one cause.":                 {Causes: []cause{burning}, Open: 1},
-		"orders: 217 events given up in 8 minutes, of 2 causes.":                      {Causes: []cause{burning, func() cause { c := burning; c.Pending = 4; return c }()}, Open: 2},
-		"urgent halted by itself: 4 of the 31 whose outcome is known came back.":      {Causes: []cause{burning}, Open: 1, Status: api.Status{Operations: []api.Operation{halted}}},
-		"1 cause is open; nothing was given up in the last 15 min.":                   {Causes: []cause{quiet}, Open: 1},
+		"All is well. No event was written in the last minute.":                                                {},
+		"orders: 213 events given up in 8 minutes, all of one cause.":                                          {Causes: []cause{burning}, Open: 1},
+		"orders: 217 events given up in 8 minutes, of 2 causes.":                                               {Causes: []cause{burning, func() cause { c := burning; c.Pending = 4; return c }()}, Open: 2},
+		"urgent halted by itself: 4 of the 31 whose outcome is known came back.":                               {Causes: []cause{burning}, Open: 1, Status: api.Status{Operations: []api.Operation{halted}}},
+		"1 cause is open; nothing was given up in the last 15 min.":                                            {Causes: []cause{quiet}, Open: 1},
 		"The circuit breaker of orders is open for INVALID_HEADERS since 14:02: 75,680 events wait behind it.": {Causes: []cause{quiet}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{breaker}}}},
-		"3 events wait to be sent; the oldest for 8 min.":                             {Status: api.Status{Outbox: api.OutboxStatus{Due: 3, OldestDueSeconds: 500}}},
+		"3 events wait to be sent; the oldest for 8 min.":                                                      {Status: api.Status{Outbox: api.OutboxStatus{Due: 3, OldestDueSeconds: 500}}},
 	} {
 		f.At = now
 		if got := sayNow(f); got.Text != want {

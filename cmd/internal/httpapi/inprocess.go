@@ -28,6 +28,9 @@ func (a *API) Guard(next http.Handler) http.Handler {
 	})
 }
 
+// Failures limits how often an address may present what does not work, for other doors that count together with the API.
+func (a *API) Failures() *access.Limiter { return a.cfg.Failures }
+
 // Get runs an operation that changes nothing for the actor of ctx, who is known already, and returns its data: the
 // same scope, limits, bounds and errors as over the wire. path is without the prefix, and escaped. Errors are of type
 // *Error; codes are as the wire has them.
