@@ -49,8 +49,8 @@ func TestDefaults(t *testing.T) {
 		HTTP: HTTP{Address: "127.0.0.1:8080", API: true, RequestTimeout: 20 * time.Second, MaxBodyBytes: 1 << 20, RequestsPerSecond: 500, RequestBurst: 1000,
 			FailedLoginsPerMinute: 10, IdempotencyTTL: 24 * time.Hour},
 		Console: Console{Enabled: true, SessionAge: 12 * time.Hour, SessionIdle: 2 * time.Hour},
-		MCP: MCP{Address: "127.0.0.1:8090", ConfirmTTL: 2 * time.Minute},
-		Log: Log{Level: "info", Format: "json"}, Tracing: Tracing{SamplePercent: 1},
+		MCP:     MCP{Address: "127.0.0.1:8090", ConfirmTTL: 2 * time.Minute},
+		Log:     Log{Level: "info", Format: "json"}, Tracing: Tracing{SamplePercent: 1},
 	}
 	if c.String() != want.String() {
 		t.Errorf("defaults:\n%swant\n%s", c, want)
