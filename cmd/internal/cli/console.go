@@ -60,7 +60,7 @@ as apikey create does. The link begins with console.url, or else with http.addre
 					return usagef("--scopes: %w", err)
 				}
 			}
-			if n.ExpiresIn, err = age("expires-in", expires); err != nil {
+			if n.ExpiresIn, err = parseAge("expires-in", expires); err != nil {
 				return err
 			}
 			cfg, err := c.load(inWords, "database.url")
