@@ -254,10 +254,11 @@ func (s *Store) EndSession(ctx context.Context, id string) error {
 	return err
 }
 
-// PurgeSessions removes sessions and links that have ended a day ago, and returns how many.
-func (s *Store) PurgeSessions(ctx context.Context) (n int64, err error) {
-	err = s.pool.QueryRow(ctx, sessionPurge).Scan(&n)
-	return n, err
+// PurgeSessions removes sessions and links that could not be used any more keep ago, limit of each kind at most. It returns
+// how many, and whether there may be more.
+func (s *Store) PurgeSessions(ctx context.Context, keep time.Duration, limit int) (n int, more bool, err error) {
+	err = s.pool.QueryRow(ctx, sessionPurge, keep.Microseconds(), limit).Scan(&n, &more)
+	return n, more, err
 }
 
 func nullText(s string) *string {

@@ -116,8 +116,14 @@ func TestASessionEndsByAge(t *testing.T) {
 		t.Errorf("a link that has expired: %v", err)
 	}
 	pgtest.Exec(t, pool, `update postrider.access_link set expires_at = now() - interval '25 hours'; update postrider.access_session set expires_at = now() - interval '25 hours'`)
-	if n, err := s.PurgeSessions(ctx); err != nil || n != 3 {
-		t.Errorf("%d sessions and links were purged, %v", n, err)
+	if n, more, err := s.PurgeSessions(ctx, 26*time.Hour, 10); err != nil || n != 0 || more {
+		t.Errorf("%d were purged before their time, %v, %v", n, more, err)
+	}
+	if n, more, err := s.PurgeSessions(ctx, 24*time.Hour, 1); err != nil || n != 2 || !more {
+		t.Errorf("%d of the first portion were purged, %v, %v", n, more, err)
+	}
+	if n, _, err := s.PurgeSessions(ctx, 24*time.Hour, 10); err != nil || n != 1 {
+		t.Errorf("%d sessions and links were left to purge, %v", n, err)
 	}
 }
 

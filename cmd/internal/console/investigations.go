@@ -39,7 +39,7 @@ type investigationsView struct {
 // words of the search box, and the fields of the filter that they stand for.
 var searchWords = []struct{ word, field string }{
 	{"is", "resolution_status"}, {"why", "dlq_reason"}, {"type", "subject_type"}, {"subject", "subject_id"}, {"topic", "topic"},
-	{"code", "error_code"}, {"group", "group"}, {"who", "assignee"}, {"from", "from"}, {"to", "to"},
+	{"code", "error_code"}, {"group", "group"}, {"who", "assignee"}, {"consumer", "consumer_group"}, {"dlq", "dlq_topic"}, {"event", "event_id"}, {"from", "from"}, {"to", "to"},
 }
 
 // statusNames are short words for statuses in the search box.

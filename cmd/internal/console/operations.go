@@ -278,7 +278,7 @@ func showOperation(v *visit) error {
 	view := viewOperation(o)
 	view.Picked = v.param("state")
 	q := url.Values{"page_size": {"25"}}
-	for _, name := range []string{"state", "after"} {
+	for _, name := range []string{"state", "outcome", "after"} {
 		if value := v.param(name); value != "" {
 			q.Set(name, value)
 		}
@@ -296,7 +296,12 @@ func showOperation(v *visit) error {
 		if state != "" {
 			name = statusWords(state).Word
 		}
-		view.Tabs = append(view.Tabs, chip{Name: name, Path: v.with("state", state, "after", ""), On: state == view.Picked})
+		view.Tabs = append(view.Tabs, chip{Name: name, Path: v.with("state", state, "outcome", "", "after", ""), On: state == view.Picked && v.param("outcome") == ""})
+	}
+	if o.Kind == dlq.OpRedrive {
+		for _, outcome := range []string{dlq.ItemDelivered, dlq.ItemCameBack} {
+			view.Tabs = append(view.Tabs, chip{Name: statusWords(outcome).Word, Path: v.with("state", "", "outcome", outcome, "after", ""), On: outcome == v.param("outcome")})
+		}
 	}
 	v.frame.under(crumb{"Operations", "/operations"}, clip(o.Name, 80))
 	v.frame.View = view

@@ -44,6 +44,8 @@ func pages() []page {
 		{pattern: "GET /causes/{id}", scope: access.Read, template: "cause", show: showCause, actions: treat},
 		{pattern: "POST /causes/{id}/change", scope: access.Resolve, do: changeCause},
 		{pattern: "POST /causes/{id}/resolve", scope: access.Resolve, do: resolveCause},
+		{pattern: "POST /causes/{id}/merge", scope: access.Resolve, do: mergeCause},
+		{pattern: "POST /causes/{id}/split", scope: access.Resolve, do: splitCause},
 		{pattern: "GET /investigations", scope: access.Read, template: "investigations", show: showInvestigations, name: "Investigations", count: countPending,
 			actions: []access.Scope{access.Redrive, access.Resolve, access.Purge}},
 		{pattern: "GET /investigations/export", scope: access.Read, show: exportInvestigations},

@@ -170,3 +170,23 @@ func TestALetterIsRevealedToThoseWhoMay(t *testing.T) {
 		t.Errorf("%s was sent", sent)
 	}
 }
+
+func TestMergeAndSplit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	one, other := r.die(1, invalidHeaders), r.die(2, nil)
+	b := r.as(access.Resolve)
+	b.post("/causes/"+r.group(one)+"/merge", "into", "odd").is(t, http.StatusSeeOther)
+	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "uuid", "Merge…", "Split…")
+	into, from := r.group(other), r.group(one)
+	if to := b.post("/causes/"+from+"/merge", "into", r.URL+"/causes/"+into).header.Get("Location"); to != "/causes/"+into || r.group(one) != into {
+		t.Errorf("merging leads to %s, and the investigation is in %s", to, r.group(one))
+	}
+	b.get("/causes/"+into).is(t, 200).has(t, "1 investigation is here now.", "2</b> open")
+	b.get("/investigations?group="+into).is(t, 200).has(t, "Split off", `formaction="/causes/`+into+`/split"`)
+	if to := b.post("/causes/"+into+"/split", "id", one).header.Get("Location"); to != "/causes/"+from || r.group(one) != from {
+		t.Errorf("splitting leads to %s, and the investigation is in %s", to, r.group(one))
+	}
+	b.post("/causes/"+into+"/split").is(t, http.StatusSeeOther)
+	b.get("/investigations?group="+into).has(t, "notice waiting")
+}

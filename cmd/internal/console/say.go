@@ -31,7 +31,7 @@ func sayNow(f *figures) say {
 	for i := range f.Status.Operations {
 		if o := &f.Status.Operations[i]; o.State == dlq.Halted {
 			s := sayOperation(o)
-			s.Name, s.Path = "Look at what came back", "/operations/"+o.UUID.String()
+			s.Name, s.Path = "Look at what came back", "/operations/"+o.UUID.String()+"?outcome=came_back#items"
 			return s
 		}
 	}

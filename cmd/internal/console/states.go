@@ -52,7 +52,7 @@ func statusWords(s any) stateWords {
 		return stateWords{"quiet", "quiet", "Ended for good"}
 	case string(dlq.Completed), "done":
 		return stateWords{"fine", "fine", "Done"}
-	case "queued":
+	case "queued", "sent":
 		return stateWords{"waiting", "waiting", "On its way"}
 	case "delivered":
 		return stateWords{"fine", "fine", "Arrived"}
