@@ -20,7 +20,7 @@ run: build ## the whole system in one process, with a demo order service; Ctrl-C
 	@exec $(BIN) dev --demo $(ARGS)
 
 setup: ## what the tests need: root on Debian installs packages, unless POSTRIDER_INSTALL=no
-	@scripts/setup.sh postgres kafka compiler clients pooler python monitoring node interop chart
+	@scripts/setup.sh postgres kafka compiler clients pooler python monitoring node browser interop chart
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets what the given parts of the tests need: postgres, kafka, compiler, clients, pooler, python, monitoring, node from
-# packages; interop and chart from Maven's and Go's registries. Root on Debian has packages installed, after a line that
+# Gets what the given parts of the tests need: postgres, kafka, compiler, clients, pooler, python, monitoring, node, browser
+# from packages; interop and chart from Maven's and Go's registries. Root on Debian has packages installed, after a line that
 # names them; with POSTRIDER_INSTALL=no nothing is. A part that is missing in the end is no failure: the tests that need
 # it are left out, and `make test` counts and names them. Nothing that this does is needed twice.
 set -u
@@ -23,6 +23,7 @@ there() {
 	python) have python3 && python3 -c 'import venv, ensurepip' 2>/dev/null ;;
 	monitoring) have prometheus && have promtool ;;
 	node) have node && have npm ;;
+	browser) have chromium || have chromium-browser || have google-chrome ;;
 	esac
 }
 
@@ -37,6 +38,7 @@ packages() {
 	python) echo python3 python3-venv ;;
 	monitoring) echo prometheus ;;
 	node) echo nodejs npm ;;
+	browser) echo chromium ;;
 	esac
 }
 
@@ -50,6 +52,7 @@ without() {
 	pooler) echo "no PgBouncer: the tests behind one are left out" ;;
 	python) echo "no Python 3 with its venv module: the Python example is not tested" ;;
 	monitoring) echo "no Prometheus with promtool: the tests of alerts and dashboards are left out" ;;
+	browser) echo "no Chromium: the pages of the web console are tested without a browser" ;;
 	node) echo "no Node.js with npm: the test with a client in TypeScript is left out" ;;
 	esac
 }

@@ -4,9 +4,9 @@ import "context"
 
 // Actor is who does something.
 type Actor struct {
-	// Name is the name of the API key, or "cli:" and the database user of a command.
+	// Name is the name of the API key, who signed in to the web console, or "cli:" and the database user of a command.
 	Name string
-	// KeyID is the id of the API key; empty for a command.
+	// KeyID is the id of the API key, or of the session of the web console where it stands on none; empty for a command.
 	KeyID string
 	// RequestID is in the answer, the log and the audit row; empty for a command.
 	RequestID string

@@ -21,12 +21,17 @@ func (l *Limiter) Remembered() int {
 	return len(l.clients)
 }
 
-// Outlive lets the time go by for which keys are remembered.
+// Outlive lets the time go by for which keys and sessions are remembered.
 func Outlive(s *Store) {
-	s.working.mu.Lock()
-	defer s.working.mu.Unlock()
-	for id, k := range s.working.keys {
+	s.working.outlive()
+	s.sessions.outlive()
+}
+
+func (w *working[T]) outlive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, k := range w.known {
 		k.until = k.until.Add(-Remembered)
-		s.working.keys[id] = k
+		w.known[id] = k
 	}
 }

@@ -79,8 +79,11 @@ func (n NewKey) check() error {
 
 // Store keeps keys, the audit log and answers. It is safe for concurrent use.
 type Store struct {
-	pool    *pgxpool.Pool
-	working working
+	pool     *pgxpool.Pool
+	working  working[Key]
+	sessions working[Session]
+	// SessionIdle is after how long without use a session ends; set it before use. Defaults to 2 h.
+	SessionIdle time.Duration
 }
 
 // NewStore returns a store on the pool, which stays the caller's.
@@ -91,13 +94,13 @@ func (s *Store) Create(ctx context.Context, n NewKey) (k Key, token string, err 
 	if err := n.check(); err != nil {
 		return Key{}, "", err
 	}
-	token, id, hash := newToken()
+	token, id, hash := newToken(tokenPrefix)
 	err = s.change(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, keyInsert, id, hash[:], n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name, n.ExpiresIn.Microseconds())
 		if err != nil {
 			return err
 		}
-		if k, err = pgx.CollectExactlyOneRow(rows, scanKey); err != nil {
+		if k, err = pgx.CollectExactlyOneRow(rows, scanOneKey); err != nil {
 			return err
 		}
 		return s.Audit(ctx, tx, "key.create", "key", id, map[string]any{"name": k.Name, "scopes": k.Scopes, "expires_at": k.ExpiresAt})
@@ -114,7 +117,7 @@ func (s *Store) List(ctx context.Context) ([]Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanKey)
+	return pgx.CollectRows(rows, scanOneKey)
 }
 
 // Revoke ends a key at once. One that was revoked before stays as it was.
@@ -124,7 +127,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (k Key, err error) {
 		if err != nil {
 			return err
 		}
-		k, err = pgx.CollectExactlyOneRow(rows, scanKey)
+		k, err = pgx.CollectExactlyOneRow(rows, scanOneKey)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("%w: %q; postrider apikey list shows the ids", ErrNotFound, id)
 		} else if err != nil {
@@ -133,13 +136,14 @@ func (s *Store) Revoke(ctx context.Context, id string) (k Key, err error) {
 		return s.Audit(ctx, tx, "key.revoke", "key", id, map[string]any{"name": k.Name})
 	})
 	s.working.forget(id) // also after an error: the commit may have been
+	s.sessions.forgetAll()
 	return k, err
 }
 
 // Authenticate returns the key that a token belongs to. An error that wraps ErrUnknownKey is about the token,
 // every other one about the database.
 func (s *Store) Authenticate(ctx context.Context, token string) (Key, error) {
-	id, hash, err := parseToken(token)
+	id, hash, err := parseToken(tokenPrefix, token)
 	if err != nil {
 		return Key{}, errors.Join(ErrUnknownKey, err)
 	}
@@ -153,12 +157,7 @@ func (s *Store) authenticate(ctx context.Context, id string, hash secretHash) (K
 	if err != nil {
 		return Key{}, err
 	}
-	k, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (k Key, err error) {
-		var scopes []string
-		err = row.Scan(&k.ID, &k.Name, &scopes, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt, &stored, &works, &noted)
-		k.Scopes = toScopes(scopes)
-		return k, err
-	})
+	k, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Key, error) { return scanKey(row, &stored, &works, &noted) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		stored, works, err = make([]byte, len(hash)), false, nil // and the same is done as for one that is known
 	}
@@ -181,9 +180,12 @@ func (s *Store) change(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, f)
 }
 
-func scanKey(row pgx.CollectableRow) (k Key, err error) {
+func scanOneKey(row pgx.CollectableRow) (Key, error) { return scanKey(row) }
+
+// scanKey reads a key, and the further columns of the query.
+func scanKey(row pgx.CollectableRow, more ...any) (k Key, err error) {
 	var scopes []string
-	err = row.Scan(&k.ID, &k.Name, &scopes, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt)
+	err = row.Scan(append([]any{&k.ID, &k.Name, &scopes, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt}, more...)...)
 	k.Scopes = toScopes(scopes)
 	return k, err
 }

@@ -49,3 +49,27 @@ var answerPurge string
 
 //go:embed queries/session_user.sql
 var sessionUser string
+
+//go:embed queries/link_insert.sql
+var linkInsert string
+
+//go:embed queries/link_use.sql
+var linkUse string
+
+//go:embed queries/link_find.sql
+var linkFind string
+
+//go:embed queries/session_insert.sql
+var sessionInsert string
+
+//go:embed queries/session_find.sql
+var sessionFind string
+
+//go:embed queries/session_used.sql
+var sessionUsed string
+
+//go:embed queries/session_end.sql
+var sessionEnd string
+
+//go:embed queries/session_purge.sql
+var sessionPurge string

@@ -23,66 +23,94 @@ func (s *Store) AuthenticateNow(ctx context.Context, token string) (Key, error) 
 
 // Authenticate is the store's, as it was at most Remembered ago.
 func (r Recently) Authenticate(ctx context.Context, token string) (Key, error) {
-	id, hash, err := parseToken(token)
+	id, hash, err := parseToken(tokenPrefix, token)
 	if err != nil {
 		return Key{}, errors.Join(ErrUnknownKey, err)
 	}
-	began := time.Now()
-	if k, ok := r.working.find(id, hash, began); ok {
-		return k, nil
-	}
-	since := r.working.changes()
-	k, err := r.authenticate(ctx, id, hash)
-	if err == nil {
-		r.working.keep(k, hash, began, since)
-	}
-	return k, err
+	return r.working.get(id, hash, func() (Key, error) { return r.authenticate(ctx, id, hash) })
 }
 
-// working are the keys that worked lately, by their ids. Its zero value is empty.
-type working struct {
+// Session is the store's, as it was at most Remembered ago.
+func (r Recently) Session(ctx context.Context, token string) (Session, error) {
+	id, hash, err := parseToken(sessionPrefix, token)
+	if err != nil {
+		return Session{}, errors.Join(ErrUnknownSession, err)
+	}
+	return r.sessions.get(id, hash, func() (Session, error) { return r.session(ctx, id, hash) })
+}
+
+// working are the keys, or the sessions, that worked lately, by their ids. Its zero value is empty.
+type working[T any] struct {
 	mu      sync.Mutex
-	keys    map[string]workingKey
+	known   map[string]remembered[T]
 	forgets int
 }
 
-type workingKey struct {
-	Key
+type remembered[T any] struct {
+	value T
 	hash  secretHash
 	until time.Time
 }
 
-// find returns a key that is remembered with this secret.
-func (w *working) find(id string, hash secretHash, now time.Time) (Key, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k, ok := w.keys[id]
-	return k.Key, ok && now.Before(k.until) && subtle.ConstantTimeCompare(k.hash[:], hash[:]) == 1
+// get returns what is remembered of an id, or else looks for it.
+func (w *working[T]) get(id string, hash secretHash, look func() (T, error)) (T, error) {
+	began := time.Now()
+	if v, ok := w.find(id, hash, began); ok {
+		return v, nil
+	}
+	since := w.changes()
+	v, err := look()
+	if err == nil {
+		w.keep(id, v, hash, began, since)
+	}
+	return v, err
 }
 
-// changes counts the keys that were forgotten.
-func (w *working) changes() int {
+// find returns what is remembered with this secret.
+func (w *working[T]) find(id string, hash secretHash, now time.Time) (T, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, ok := w.known[id]
+	return k.value, ok && now.Before(k.until) && subtle.ConstantTimeCompare(k.hash[:], hash[:]) == 1
+}
+
+// changes counts how often something was forgotten.
+func (w *working[T]) changes() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.forgets
 }
 
-// keep remembers a key that worked when it was asked for, unless one was revoked since: it may have been this one.
-func (w *working) keep(k Key, hash secretHash, began time.Time, since int) {
+// keep remembers what worked when it was asked for, unless something was ended since: it may have been this.
+func (w *working[T]) keep(id string, v T, hash secretHash, began time.Time, since int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.forgets != since {
 		return
 	}
-	if w.keys == nil || len(w.keys) >= maxRemembered {
-		w.keys = map[string]workingKey{}
+	if w.known == nil || len(w.known) >= maxRemembered {
+		w.known = map[string]remembered[T]{}
 	}
-	w.keys[k.ID] = workingKey{k, hash, began.Add(Remembered)}
+	w.known[id] = remembered[T]{v, hash, began.Add(Remembered)}
 }
 
-func (w *working) forget(id string) {
+// forget forgets one id.
+func (w *working[T]) forget(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.keys, id)
+	delete(w.known, id)
 	w.forgets++
+}
+
+// forgetAll forgets all ids.
+func (w *working[T]) forgetAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.known)
+	w.forgets++
+}
+
+// SessionNow is Session that looks the session up, whatever is remembered.
+func (s *Store) SessionNow(ctx context.Context, token string) (Session, error) {
+	return s.Session(ctx, token)
 }

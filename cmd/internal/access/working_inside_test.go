@@ -8,10 +8,10 @@ import (
 
 func TestKeysAreForgottenInTime(t *testing.T) {
 	t.Parallel()
-	var w working
+	var w working[Key]
 	hash := secretHash{1}
 	began := time.Now()
-	w.keep(Key{ID: "a"}, hash, began, w.changes())
+	w.keep("a", Key{ID: "a"}, hash, began, w.changes())
 	for _, c := range []struct {
 		name string
 		id   string
@@ -30,18 +30,18 @@ func TestKeysAreForgottenInTime(t *testing.T) {
 	// What was asked for before a key was revoked may be that one.
 	since := w.changes()
 	w.forget("a")
-	w.keep(Key{ID: "a"}, hash, began, since)
+	w.keep("a", Key{ID: "a"}, hash, began, since)
 	if _, ok := w.find("a", hash, began); ok {
 		t.Error("a key that was revoked while it was looked up is remembered")
 	}
-	w.keep(Key{ID: "a"}, hash, began, w.changes())
+	w.keep("a", Key{ID: "a"}, hash, began, w.changes())
 	if _, ok := w.find("a", hash, began); !ok {
 		t.Error("after another was revoked nothing is remembered")
 	}
 	for i := range maxRemembered {
-		w.keep(Key{ID: fmt.Sprint(i)}, hash, began, w.changes())
+		w.keep(fmt.Sprint(i), Key{}, hash, began, w.changes())
 	}
-	if len(w.keys) > maxRemembered {
-		t.Errorf("%d keys are remembered", len(w.keys))
+	if len(w.known) > maxRemembered {
+		t.Errorf("%d keys are remembered", len(w.known))
 	}
 }

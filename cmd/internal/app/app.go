@@ -235,6 +235,9 @@ func (a *App) listen(context.Context) error {
 			return err
 		}
 		cfg.API = api
+		if err := a.addConsole(&cfg, api); err != nil {
+			return err
+		}
 	}
 	server, err := httpapi.New(cfg)
 	if err != nil {

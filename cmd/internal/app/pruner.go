@@ -43,6 +43,7 @@ func (a *App) makePruner(context.Context) error {
 		{"operation", days(c.DLQ.OperationRetentionDays), 5000, a.services.Redriver.ForgetOperations},
 		{"audit", days(c.DLQ.AuditRetentionDays), 5000, a.services.Access.PurgeAudit},
 		{"answer", c.HTTP.IdempotencyTTL, 1000, a.services.Access.PurgeAnswers},
+		{"session", days(1), 1000, a.services.Access.PurgeSessions}, // the audit log says all that an ended one could
 	}}
 	if err := p.register(a.options.Registry); err != nil {
 		return err
@@ -65,7 +66,7 @@ type pruner struct {
 func (p *pruner) register(reg prometheus.Registerer) error {
 	p.rows = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "postrider_pruned_total",
-		Help: "What retention removed at the desk, by kind: closed investigations with the messages of their dead letters, ended operations, rows of the audit log, answers to requests with an Idempotency-Key.",
+		Help: "What retention removed at the desk, by kind: closed investigations with the messages of their dead letters, ended operations, rows of the audit log, answers to requests with an Idempotency-Key, ended sessions of the web console and links to it.",
 	}, []string{"kind"})
 	p.errors = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "postrider_prune_errors_total",

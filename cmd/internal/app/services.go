@@ -110,6 +110,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 		return nil, err
 	}
 	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
+	d.Access.SessionIdle = c.Console.SessionIdle
 	d.Auditor = Auditor{d.Access}
 	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
 	var errs [5]error

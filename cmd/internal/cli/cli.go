@@ -128,7 +128,7 @@ output says what was left alone, and why.`,
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
 	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
-		c.op(), c.replay(), c.audit(), c.apikey(), c.mcp(), c.inbox(), c.doctor(), c.health(), c.config(), c.version())
+		c.op(), c.replay(), c.audit(), c.apikey(), c.console(), c.mcp(), c.inbox(), c.doctor(), c.health(), c.config(), c.version())
 	return root
 }
 

@@ -23,6 +23,7 @@ var examples = map[string][]string{
 	"apikey create":               {"postrider apikey create --name ann --scopes read,resolve --expires-in 90d"},
 	"apikey list":                 {"postrider apikey list"},
 	"apikey revoke":               {"postrider apikey revoke abcdefghijklmnop"},
+	"console link":                {"postrider console link --name ann --scopes read,resolve,redrive", "postrider console link --key abcdefghijklmnop --expires-in 1h"},
 	"audit list":                  {"postrider audit list --from 36h", "postrider audit list --by ann --action dlq.requeue"},
 	"dlq list":                    {"postrider dlq list", "postrider dlq list --topic orders --code INVALID_HEADERS --from 24h"},
 	"dlq show":                    {"postrider dlq show 0198c0de-0000-7000-8000-000000000001", "postrider dlq show 0198c0de-0000-7000-8000-000000000001 --payload --why 'incident 42'"},

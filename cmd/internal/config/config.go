@@ -30,6 +30,8 @@ type Config struct {
 	Archive Archive `key:"archive"`
 	// HTTP says where health, metrics and the API are served, and within what bounds. Defaults to the defaults of its fields.
 	HTTP HTTP `key:"http"`
+	// Console says how the web console is served, and how long its sessions last. Defaults to the defaults of its fields.
+	Console Console `key:"console"`
 	// MCP says how agents are served. Defaults to the defaults of its fields.
 	MCP MCP `key:"mcp"`
 	// Log sets the level and the format of the log. Defaults to the defaults of its fields.
@@ -291,6 +293,22 @@ type HTTP struct {
 	// IdempotencyTTL is how long the answer to a request with an Idempotency-Key is kept. In hours.
 	// Defaults to 24.
 	IdempotencyTTL time.Duration `key:"idempotency_ttl_hours" default:"24" min:"1" max:"8760" help:"hours that answers to requests with an Idempotency-Key are kept"`
+}
+
+// Console is the section console. The console is served at / beside the API, where http.api is true.
+type Console struct {
+	// Enabled serves the web console. Defaults to true.
+	Enabled bool `key:"enabled" default:"true" help:"serve the web console at /, beside the API"`
+	// URL is where browsers reach it, such as https://postrider.example.com; sign-in links begin with it, and cookies are
+	// for https alone where it begins so. Without it, a browser that comes by plain http must be on the same machine.
+	// Defaults to "".
+	URL string `key:"url" default:"" check:"url" help:"where browsers reach the console, such as https://postrider.example.com; empty is this machine"`
+	// Name says on each page which installation it is, such as production. Defaults to "".
+	Name string `key:"name" default:"" check:"optional" help:"which installation this is, such as production; on each page"`
+	// SessionAge is how long a session lasts at most. In hours. Defaults to 12.
+	SessionAge time.Duration `key:"session_hours" default:"12" min:"1" max:"720" help:"hours that a session of the console lasts at most"`
+	// SessionIdle is after how long without use a session ends. In minutes. Defaults to 120.
+	SessionIdle time.Duration `key:"session_idle_minutes" default:"120" min:"5" max:"43200" help:"minutes without use after which a session ends"`
 }
 
 // MCP is the section mcp, of postrider mcp.

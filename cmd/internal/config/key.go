@@ -148,6 +148,8 @@ func (k Key) unit() time.Duration {
 		return time.Millisecond
 	case strings.HasSuffix(k.Name, "_seconds"):
 		return time.Second
+	case strings.HasSuffix(k.Name, "_minutes"):
+		return time.Minute
 	case strings.HasSuffix(k.Name, "_hours"):
 		return time.Hour
 	}
@@ -265,6 +267,11 @@ func (k Key) check(text string) error {
 		return checkHeaders(text)
 	case "origin":
 		return checkOrigin(text)
+	case "url": // or none
+		if text != "" && checkOrigin(text) != nil {
+			return errors.New("it must be scheme, host and port as browsers show them: https://postrider.example.com, in small letters, without a path or /")
+		}
+		return nil
 	case "redact_path":
 		return checkRedaction(dlq.RedactionRules{Paths: []string{text}})
 	case "redact_header":

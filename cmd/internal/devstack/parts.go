@@ -66,7 +66,7 @@ func createTopics(ctx context.Context, broker string, topics []string) error {
 }
 
 // howToLook is for the person at the terminal.
-func howToLook(o Options, http, database, broker, key string) string {
+func howToLook(o Options, http, database, broker, key, link string) string {
 	topic := "my.topic"
 	if o.Demo {
 		topic = demo.OrdersTopic
@@ -79,7 +79,11 @@ func howToLook(o Options, http, database, broker, key string) string {
 	if key != "" {
 		ask = fmt.Sprintf("\n  Ask the API              curl -H 'X-API-Key: %s' http://%s/api/v1/dlq", key, http)
 	}
-	return fmt.Sprintf(`
+	console := ""
+	if link != "" {
+		console = fmt.Sprintf("\n  Open the web console     http://%s/login?link=%s", http, link)
+	}
+	return fmt.Sprintf(`%[8]s
   Look into the database   psql '%[1]s'
   Write an event           psql '%[1]s' -c "select postrider.outbox_publish('%[3]s', 'key-1', '{\"hello\": \"world\"}')"
   Read the topic           kcat -b %[2]s -t %[3]s -C -e
@@ -90,5 +94,5 @@ func howToLook(o Options, http, database, broker, key string) string {
   For development only: one broker, nothing replicated, a superuser's password on the screen.
   %[5]s
 
-`, database, broker, topic, http, end, os.Args[0], ask)
+`, database, broker, topic, http, end, os.Args[0], ask, console)
 }

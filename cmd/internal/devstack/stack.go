@@ -111,12 +111,12 @@ func run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	address := httpAddress(a.Addr())
-	key, err := makeKey(running, a)
+	key, link, err := makeKey(running, a, o.Config.HTTP.API && o.Config.Console.Enabled)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "postrider: ready http=http://%s database_url=%s kafka_brokers=%s%s\n", address, postgres.URL(), broker.Addr(), prefixed(" api_key=", key))
-	fmt.Fprint(o.Out, howToLook(o, address, postgres.URL(), broker.Addr(), key))
+	fmt.Fprint(o.Out, howToLook(o, address, postgres.URL(), broker.Addr(), key, link))
 	if o.Demo {
 		stopDemo, err := startDemo(running, o)
 		if err != nil {

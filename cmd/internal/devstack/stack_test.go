@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +23,8 @@ import (
 
 // stack is a running development stack.
 type stack struct {
-	http, database, brokers, key string
-	stop                         func() error
+	http, database, brokers, key, link string
+	stop                               func() error
 }
 
 // startStack runs a stack and returns when it says that it is ready.
@@ -96,6 +98,7 @@ func startStack(t *testing.T, o Options) stack {
 				t.Errorf("with the key %q the API answers %d, want %d", key, resp.StatusCode, want)
 			}
 		}
+		s.link = consoleLink(t, lines)
 		go func() { _, _ = io.Copy(io.Discard, read) }()
 		return s
 	}
@@ -145,6 +148,12 @@ func TestTwoStacks(t *testing.T) {
 	if first.http == second.http || first.database == second.database || first.brokers == second.brokers {
 		t.Errorf("shared addresses: %+v %+v", first, second)
 	}
+	if page := first.signIn(t); !strings.Contains(page, "<strong>dev</strong>") {
+		t.Errorf("the link signs nobody in: %.300s", page)
+	}
+	if page := first.signIn(t); !strings.Contains(page, "has been used") {
+		t.Errorf("the link works twice: %.300s", page)
+	}
 	for name, s := range map[string]stack{"first": first, "second": second} {
 		if got := s.send(t, "my.topic", name); len(got) != 1 {
 			t.Errorf("the topic of the %s stack has %q", name, got)
@@ -192,4 +201,43 @@ func TestInterruptedStart(t *testing.T) {
 	if err := Run(ctx, Options{Out: io.Discard}); err != nil {
 		t.Error(err)
 	}
+}
+
+// consoleLink is the link to the web console in the lines behind the first.
+func consoleLink(t *testing.T, lines *bufio.Scanner) string {
+	t.Helper()
+	for lines.Scan() {
+		if _, link, found := strings.Cut(lines.Text(), "Open the web console"); found {
+			return strings.TrimSpace(link)
+		}
+		if strings.Contains(lines.Text(), "For development only") {
+			break
+		}
+	}
+	t.Error("there is no link to the web console")
+	return ""
+}
+
+// signIn uses the link of a stack, and returns the first page.
+func (s stack) signIn(t *testing.T) string {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(s.link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Jar: jar}
+	resp, err := client.PostForm(s.http+"/login", url.Values{"link": {at.Query().Get("link")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 500 && resp.StatusCode != http.StatusServiceUnavailable { // its first figures may be on their way
+		t.Fatalf("%d: %v", resp.StatusCode, err)
+	}
+	return string(page)
 }

@@ -310,6 +310,13 @@ func (a *API) once(ctx context.Context, w http.ResponseWriter, req *Request, rou
 
 // write sends what an operation returned.
 func (a *API) write(w http.ResponseWriter, r *http.Request, data any, err error, began time.Time) {
+	if got, is := r.Context().Value(calledKey{}).(*called); is {
+		got.answered = true
+		if got.data = data; err != nil {
+			got.err = toldError(a.tell(r, err, w.Header().Get("X-Request-Id")), w.Header().Get("X-Request-Id"))
+		}
+		return
+	}
 	status, body := a.answer(w, r, data, err)
 	a.send(w, r, status, body, began)
 }

@@ -43,6 +43,9 @@ type Error struct {
 	Details any
 }
 
+// Status is the status of an answer that has the error.
+func (e *Error) Status() int { return statuses[e.Code] }
+
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
 // refuse makes an Error.
@@ -73,12 +76,18 @@ type errorBody struct {
 // answer into a page by mistake, the page shows text.
 func encode(e envelope) (body []byte, err error) { return json.Marshal(e) }
 
-// answerError makes the answer for an error. An error that is not meant for clients is told to the log alone.
-func answerError(err error, requestID string) (status int, body []byte) {
+// toldError is what clients are told of an error. An error that is not meant for clients is told to the log alone.
+func toldError(err error, requestID string) *Error {
 	var told *Error
 	if !errors.As(err, &told) {
 		told = refuse(Internal, "something failed that is not the request's fault; the log has it under request id %s", requestID)
 	}
+	return told
+}
+
+// answerError makes the answer for an error.
+func answerError(err error, requestID string) (status int, body []byte) {
+	told := toldError(err, requestID)
 	body, err = encode(envelope{Error: &errorBody{told.Code, told.Message, told.Details, requestID}})
 	if err != nil { // details that are no JSON
 		body, _ = encode(envelope{Error: &errorBody{Code: told.Code, Message: told.Message, RequestID: requestID}})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -26,6 +27,9 @@ func (a *API) Guard(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r.WithContext(access.WithActor(r.Context(), actor)))
 	})
 }
+
+// Failures limits how often an address may present what does not work, for other doors that count together with the API.
+func (a *API) Failures() *access.Limiter { return a.cfg.Failures }
 
 // Get runs an operation that changes nothing for the actor of ctx, who is known already, and returns its data: the
 // same scope, limits, bounds and errors as over the wire. path is without the prefix, and escaped. Errors are of type
@@ -62,6 +66,56 @@ func (a *API) Get(ctx context.Context, path string, query url.Values) (json.RawM
 	}
 	return got.Data, nil
 }
+
+// Call runs an operation for the actor of ctx, who is known already, and returns what its handler returned: a type of
+// package api. Scope, limits, bounds, audit and errors are those of the wire; errors are of type *Error. path is without
+// the prefix, and escaped. body is sent as JSON; nil is none.
+func (a *API) Call(ctx context.Context, method, path string, query url.Values, body any) (any, error) {
+	actor := access.ActorOf(ctx)
+	if actor.Name == "" {
+		return nil, refuse(Unauthenticated, "nobody asks")
+	}
+	target := prefixes[0] + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	var sent io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("the body for %s %s: %w", method, path, err)
+		}
+		sent = bytes.NewReader(text)
+	}
+	got := &called{}
+	r, err := http.NewRequestWithContext(context.WithValue(context.WithValue(ctx, knownKey{}, true), calledKey{}, got), method, target, sent)
+	if err != nil {
+		return nil, refuse(Validation, "%s is not a path", shown(path))
+	}
+	r.Header.Set("X-Request-Id", actor.RequestID)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w := &answerInMemory{header: http.Header{}}
+	a.ServeHTTP(w, r)
+	if !got.answered {
+		return nil, refuse(NotFound, "%s answers with status %d", shown(path), w.status)
+	}
+	if created, is := got.data.(Created); is {
+		got.data = created.Data
+	}
+	return got.data, got.err
+}
+
+// called takes what an operation returned, for Call.
+type called struct {
+	data     any
+	err      error
+	answered bool
+}
+
+// calledKey marks a context of Call.
+type calledKey struct{}
 
 // knownKey marks a context whose actor has been authenticated.
 type knownKey struct{}

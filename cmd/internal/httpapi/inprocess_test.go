@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 )
@@ -105,5 +106,48 @@ func TestGuard(t *testing.T) {
 		if w := ask("nokey"); w.Code != want {
 			t.Errorf("a wrong key: %d, want %d", w.Code, want)
 		}
+	}
+}
+
+// TestCall: an operation in the process has the scopes, errors and audit of the wire, and returns what its handler made.
+func TestCall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	entry := r.die(1)
+	c, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := r.services.API(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(scopes ...access.Scope) context.Context {
+		return access.WithActor(t.Context(), access.Actor{Name: "mira", KeyID: "s1", Scopes: scopes, RequestID: "r-1"})
+	}
+	got, err := a.Call(as(access.Read), http.MethodGet, "/dlq/"+entry, nil, nil)
+	if d, is := got.(api.Detail); err != nil || !is || d.ID != entry {
+		t.Errorf("it returns a %T, %v", got, err)
+	}
+	change := map[string]any{"assignee": "mira"}
+	for name, c := range map[string]struct {
+		ctx        context.Context
+		path, want string
+	}{
+		"nobody": {t.Context(), "/dlq/" + entry, "UNAUTHENTICATED"}, "no scope": {as(access.Read), "/dlq/" + entry, "FORBIDDEN"},
+		"unknown": {as(access.Resolve), "/dlq/0192aaaa-0000-7000-8000-000000000008", "NOT_FOUND"}, "no path": {as(access.Resolve), "/nowhere", "NOT_FOUND"},
+	} {
+		if got, err := a.Call(c.ctx, http.MethodPatch, c.path, nil, change); err == nil || !strings.HasPrefix(err.Error(), c.want) || got != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	if n := value[int](r, `select count(*) from postrider.access_audit where action like 'dlq.%'`); n != 0 {
+		t.Errorf("%d changes were refused and made", n)
+	}
+	if _, err := a.Call(as(access.Resolve), http.MethodPatch, "/dlq/"+entry, nil, change); err != nil {
+		t.Error(err)
+	}
+	if who := value[string](r, `select string_agg(actor || ' ' || key_id || ' ' || request_id, ',') from postrider.access_audit where action like 'dlq.%'`); who != "mira s1 r-1" {
+		t.Errorf("the audit log says %q", who)
 	}
 }

@@ -29,6 +29,8 @@ type Config struct {
 	API http.Handler
 	// MCP answers requests under /mcp, for agents. Defaults to none.
 	MCP http.Handler
+	// Console answers every other request: the pages for people. Defaults to none.
+	Console http.Handler
 	// Timeout is how long an operation of the API may take; the answer has some seconds more to be read.
 	// Defaults to 25s.
 	Timeout time.Duration
@@ -108,6 +110,9 @@ func (s *Server) routes(cfg Config) http.Handler {
 	}
 	if cfg.MCP != nil {
 		mux.Handle("/mcp", cfg.MCP)
+	}
+	if cfg.Console != nil {
+		mux.Handle("/", cfg.Console)
 	}
 	return guarded(mux, cfg.MaxBody)
 }

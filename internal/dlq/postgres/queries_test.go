@@ -79,6 +79,9 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"dlq_entry_status", searchStatus, []any{"pending", nil, nil, nil, nil, 10, 0}},
 		{"dlq_entry_resolved", entryForget, []any{1, 10}},
 		{"dlq_entry_updated", watchClosed, []any{time.Now(), newUUID(), time.Now(), 15.0, 10}},
+		{"dlq_entry_created", openedSince, []any{time.Now(), openedAtOnce}},
+		{"dlq_hour_pkey", groupHoursOf, []any{[]uuid.UUID{newUUID()}}},
+		{"dlq_entry_pkey", entryMessages, []any{[]uuid.UUID{newUUID()}}},
 	} {
 		rows, err := conn.Query(t.Context(), "explain "+test.query, test.arguments...)
 		if err != nil {

@@ -39,7 +39,7 @@ comment on table postrider.access_audit is 'What was changed by whom, written in
 comment on column postrider.access_audit.access_audit_id is 'Order of writing.';
 comment on column postrider.access_audit.at is 'When, by the clock of the database.';
 comment on column postrider.access_audit.actor is 'Who: the name of the API key, or the database user of a command.';
-comment on column postrider.access_audit.key_id is 'The API key, if one was used.';
+comment on column postrider.access_audit.key_id is 'The API key, if one was used, or the session of the web console, if it stands on none.';
 comment on column postrider.access_audit.action is 'What, for example dlq.requeue.';
 comment on column postrider.access_audit.target_type is 'On what kind of thing: entry, group, operation, event, task, key, payload …';
 comment on column postrider.access_audit.target_id is 'On which.';
@@ -92,3 +92,55 @@ comment on column postrider.access_answer.changed_request_id is 'The request id 
 comment on column postrider.access_answer.created_at is 'When it was claimed, which tells one who claims it from another; kept for a time that is set.';
 create index access_answer_age on postrider.access_answer (created_at);
 comment on index postrider.access_answer_age is 'Which are old enough to go.';
+
+create table postrider.access_link (
+    access_link_id text primary key,
+    secret_hash    bytea not null check (octet_length(secret_hash) = 32),
+    access_key_id  text references postrider.access_key,
+    name           text not null,
+    scopes         text[] not null,
+    created_by     text not null,
+    created_at     timestamptz not null default now(),
+    expires_at     timestamptz not null,
+    used_at        timestamptz
+);
+comment on table postrider.access_link is 'One-time links to the web console: the public id and a SHA-256 of the secret. The first use opens a session, every other is refused.';
+comment on column postrider.access_link.access_link_id is 'The part of the link that names it.';
+comment on column postrider.access_link.secret_hash is 'SHA-256 of the secret part.';
+comment on column postrider.access_link.access_key_id is 'The API key that its session stands on; null for a link that was made for a person.';
+comment on column postrider.access_link.name is 'Who signs in with it.';
+comment on column postrider.access_link.scopes is 'What its session may do; empty where it stands on a key, whose scopes count.';
+comment on column postrider.access_link.created_by is 'Who made it.';
+comment on column postrider.access_link.created_at is 'When.';
+comment on column postrider.access_link.expires_at is 'Until when it may be used.';
+comment on column postrider.access_link.used_at is 'When it was used; null until then.';
+create index access_link_age on postrider.access_link (expires_at);
+comment on index postrider.access_link_age is 'Which are old enough to go.';
+create index access_link_key on postrider.access_link (access_key_id) where access_key_id is not null;
+comment on index postrider.access_link_key is 'The links of a key, for the foreign key.';
+
+create table postrider.access_session (
+    access_session_id text primary key,
+    secret_hash    bytea not null check (octet_length(secret_hash) = 32),
+    access_key_id  text references postrider.access_key,
+    name           text not null,
+    scopes         text[] not null,
+    created_at     timestamptz not null default now(),
+    last_used_at   timestamptz not null default now(),
+    expires_at     timestamptz not null,
+    ended_at       timestamptz
+);
+comment on table postrider.access_session is 'Sessions of the web console: the public id and a SHA-256 of the secret, which the browser alone has.';
+comment on column postrider.access_session.access_session_id is 'The part of the cookie that names it. The audit log has it as the key of what was done in a session that stands on no key.';
+comment on column postrider.access_session.secret_hash is 'SHA-256 of the secret part.';
+comment on column postrider.access_session.access_key_id is 'The API key that it stands on, and with which it ends; null for a person who signed in by a link.';
+comment on column postrider.access_session.name is 'Who signed in.';
+comment on column postrider.access_session.scopes is 'What it may do; empty where it stands on a key, whose scopes count.';
+comment on column postrider.access_session.created_at is 'When it began.';
+comment on column postrider.access_session.last_used_at is 'When it was last used, to the minute.';
+comment on column postrider.access_session.expires_at is 'When it ends at the latest.';
+comment on column postrider.access_session.ended_at is 'When it was ended before its time; null where it was not.';
+create index access_session_age on postrider.access_session (expires_at);
+comment on index postrider.access_session_age is 'Which are old enough to go.';
+create index access_session_key on postrider.access_session (access_key_id) where access_key_id is not null;
+comment on index postrider.access_session_key is 'The sessions of a key, for the foreign key.';

@@ -98,6 +98,7 @@ grant select, update on postrider.tasker_settings, postrider.tasker_detector to 
 -- redrives, whose messages enter the outbox by functions; tasks and templates, by functions.
 grant select on all tables in schema postrider to postrider_relay;
 grant insert, update on postrider.access_key to postrider_relay;
+grant insert, update, delete on postrider.access_link, postrider.access_session to postrider_relay;
 -- When and by which login the defaults say.
 grant insert (actor, key_id, action, target_type, target_id, request_id, details)
     on postrider.access_audit to postrider_relay;

@@ -54,6 +54,8 @@ func plans() map[string]string {
 		"find_halting":     idList(n),
 		"read_event_bytes": "777",
 		"list_holds":       "100, null, null, null, null",
+		"read_delivered":   "100000, now() - interval '15 minutes'",
+		"read_latency":     "",
 		"list_task_events": "180000, '', '', null, '" + uuid.Nil.String() + "', null, 25, 20000",
 	}
 }

@@ -34,6 +34,8 @@ var (
 	skipEvent       = query("skip_event")
 	redriveEvent    = query("redrive_event")
 	readStatus      = query("read_status")
+	readDelivered   = query("read_delivered")
+	readLatency     = query("read_latency")
 	listHolds       = query("list_holds")
 	readLastID      = query("read_last_id")
 	armNotifier     = query("arm_notifier")

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/config"
+)
+
+func TestConsoleLinks(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 0)
+	d.run(ExitFailure, "console link --name ada --scopes read", "grant postrider_relay")
+	d.runAs(d.owner, ExitUsage, "console link", "--key", "--scopes")
+	d.runAs(d.owner, ExitUsage, "console link --key x --scopes read", "either --key")
+	d.runAs(d.owner, ExitUsage, "console link --name ada --scopes everything", "everything")
+	d.runAs(d.owner, ExitUsage, "console link --scopes read", "its name has 0 bytes")
+	d.runAs(d.owner, ExitFailure, "console link --key nobody", "postrider apikey list")
+	made := decode[signInLink](t, d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "console link --name ada --scopes read,resolve --expires-in 1h -o json"))
+	if in := time.Until(made.ExpiresAt); in < 55*time.Minute || in > time.Hour {
+		t.Errorf("it may be used for %v", in)
+	}
+	link, err := url.Parse(made.URL)
+	if err != nil || link.Host != "127.0.0.1:8080" || link.Path != "/login" {
+		t.Fatalf("the link is %s", made.URL)
+	}
+	session, _, err := access.NewStore(d.db.Pool(t)).SessionByLink(t.Context(), link.Query().Get("link"), time.Hour)
+	if err != nil || session.Name != "ada" {
+		t.Errorf("it opens %+v, %v", session, err)
+	}
+	if plain := d.runAs(d.owner, ExitOK, "console link --name ada --scopes read"); !strings.HasPrefix(plain, "http://127.0.0.1:8080/login?link=prl_") {
+		t.Errorf("it prints %s", plain)
+	}
+}
+
+func TestConsoleURL(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{":8080": "http://localhost:8080", "0.0.0.0:80": "http://localhost:80", "[::]:80": "http://localhost:80", "127.0.0.1:8080": "http://127.0.0.1:8080"} {
+		if got := consoleURL(config.Config{HTTP: config.HTTP{Address: address}}); got != want {
+			t.Errorf("%s is reached at %s", address, got)
+		}
+	}
+	if got := consoleURL(config.Config{Console: config.Console{URL: "https://postrider.example.com"}}); got != "https://postrider.example.com" {
+		t.Errorf("console.url is passed over: %s", got)
+	}
+}

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+)
+
+// maxStreams is how many open pages hear of changes at once; the others load anew by hand.
+const maxStreams = 1000
+
+// events tells a page when there is something new to show, by Server-Sent Events. It tells no content: the page loads itself
+// in the name of its person. It ends with the session, and with the process.
+func (c *Console) events(w http.ResponseWriter, r *http.Request) {
+	token := c.cookies.get(r, sessionCookie)
+	person, err := c.cfg.Sessions.Session(r.Context(), token)
+	if err != nil || !person.Actor().May(access.Read) {
+		http.Error(w, "nobody is signed in, or may not read", http.StatusUnauthorized)
+		return
+	}
+	if c.streams.Add(1) > maxStreams {
+		c.streams.Add(-1)
+		http.Error(w, "too many pages are open; load this one anew to see what is new", http.StatusServiceUnavailable)
+		return
+	}
+	defer c.streams.Add(-1)
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Time{}) // the server's bounds are for requests that end; a recorder in memory has none
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(event string, mark uint64) bool {
+		_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		_, err := fmt.Fprintf(w, "event: %s\ndata: %x\n\n", event, mark)
+		return err == nil && conn.Flush() == nil
+	}
+	check := time.NewTicker(sessionCheck)
+	defer check.Stop()
+	for {
+		next := c.figures.next()
+		f, failed, _ := c.figures.latest()
+		event, mark := "figures", uint64(0)
+		if f != nil {
+			mark = f.Mark
+		}
+		if failed != nil {
+			event = "away"
+		}
+		if !send(event, mark) {
+			return
+		}
+		select {
+		case <-next:
+		case <-check.C:
+			if _, err := c.cfg.Sessions.Session(r.Context(), token); errors.Is(err, access.ErrUnknownSession) {
+				send("ended", 0)
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-c.ended:
+			return
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package console
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A payload may have 16 MiB and 20,000 levels. What is shown of it is bounded in bytes before it is looked at.
+
+const (
+	// maxShown is how many bytes of a payload are read for a page.
+	maxShown = 64 << 10
+	// maxHex is how many bytes of it are shown as hexadecimal digits.
+	maxHex = 4 << 10
+	// maxIndent is how deep JSON is indented; deeper levels stay on one line.
+	maxIndent = 24
+	// maxPieces is how many pieces of JSON a page tells apart; the rest is one piece.
+	maxPieces = 4000
+)
+
+// body is a payload as a page shows it.
+type body struct {
+	// Kind says in words what it is: JSON, text, bytes, a tombstone, or where the bytes are.
+	Kind string
+	// Size is its length, in bytes.
+	Size int64
+	// As is how it is shown: json, text or hex. Ways are the ways that it can be shown in.
+	As   string
+	Ways []string
+	// Pieces are its text, in order.
+	Pieces []piece
+	// Cut says that only the beginning is shown.
+	Cut bool
+	// Hidden is how many values a rule of redaction has replaced.
+	Hidden int
+	// None says why there is nothing to show; empty where there is.
+	None string
+}
+
+// piece is a part of a shown payload.
+type piece struct {
+	// Key says that it is the name of a member, or punctuation, which is shown quietly.
+	Key  bool
+	Text string
+}
+
+// showBytes shows bytes in a way; an unknown way is the best one.
+func showBytes(b []byte, as string) body {
+	v := body{Size: int64(len(b)), Ways: []string{"text", "hex"}, Kind: "text"}
+	seen := b[:min(len(b), maxShown)]
+	pieces, isJSON := prettyJSON(seen)
+	if isJSON = isJSON && len(bytes.TrimSpace(b)) > 0; isJSON {
+		v.Kind, v.Ways = "JSON", []string{"json", "text", "hex"}
+	} else if bytes.IndexByte(seen, 0) >= 0 {
+		v.Kind, v.Ways = "bytes", []string{"hex", "text"}
+	}
+	v.As = v.Ways[0]
+	for _, way := range v.Ways {
+		if way == as {
+			v.As = way
+		}
+	}
+	v.Cut = len(b) > maxShown
+	switch v.As {
+	case "json":
+		v.Pieces = pieces
+	case "hex":
+		v.Cut = len(b) > maxHex
+		v.Pieces = []piece{{Text: hex.Dump(b[:min(len(b), maxHex)])}}
+	default:
+		v.Pieces = []piece{{Text: string(seen)}}
+	}
+	if len(b) == 0 {
+		v.None = "The payload is empty: 0 bytes."
+	}
+	return v
+}
+
+// prettyJSON is JSON over lines, in pieces, and whether the text begins as JSON does: an object or a list. It looks at each
+// byte once and does not recurse, so neither depth nor size can hurt. What is no JSON further on is shown as it is.
+func prettyJSON(b []byte) ([]piece, bool) {
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
+		return nil, false
+	}
+	var out []piece
+	var line strings.Builder
+	flush := func() {
+		if line.Len() > 0 {
+			out = append(out, piece{Text: line.String()})
+			line.Reset()
+		}
+	}
+	depth := 0
+	newline := func() {
+		if depth <= maxIndent {
+			line.WriteByte('\n')
+			line.WriteString(strings.Repeat("  ", max(depth, 0)))
+		}
+	}
+	for i := 0; i < len(b); i++ {
+		if len(out) > maxPieces {
+			flush()
+			return append(out, piece{Text: string(b[i:])}), true
+		}
+		switch c := b[i]; c {
+		case '"':
+			end := endOfString(b, i)
+			text := string(b[i:end])
+			i = end - 1
+			if after := bytes.TrimLeft(b[end:min(end+8, len(b))], " \t\r\n"); len(after) > 0 && after[0] == ':' {
+				flush()
+				out = append(out, piece{Key: true, Text: text})
+			} else {
+				line.WriteString(text)
+			}
+		case '{', '[':
+			line.WriteByte(c)
+			depth++
+			if rest := bytes.TrimLeft(b[i+1:min(i+9, len(b))], " \t\r\n"); len(rest) > 0 && rest[0] != '}' && rest[0] != ']' {
+				newline()
+			}
+		case '}', ']':
+			depth--
+			if last := line.String(); !strings.HasSuffix(last, "{") && !strings.HasSuffix(last, "[") {
+				newline()
+			}
+			line.WriteByte(c)
+		case ',':
+			line.WriteByte(c)
+			newline()
+		case ':':
+			line.WriteString(": ")
+		case ' ', '\t', '\r', '\n':
+		default:
+			line.WriteByte(c)
+		}
+	}
+	flush()
+	return out, true
+}
+
+// endOfString is the place behind the string that begins at i.
+func endOfString(b []byte, i int) int {
+	for j := i + 1; j < len(b); j++ {
+		switch b[j] {
+		case '\\':
+			j++
+		case '"':
+			return j + 1
+		}
+	}
+	return len(b)
+}
+
+// carried is what the snapshot of a message says about what it carried; see internal/dlq.
+type carried struct {
+	Key             json.RawMessage `json:"key"`
+	KeyKind         string          `json:"key_kind"`
+	Headers         json.RawMessage `json:"headers"`
+	Payload         json.RawMessage `json:"payload"`
+	PayloadKind     string          `json:"payload_kind"`
+	PayloadBytes    *int64          `json:"payload_bytes"`
+	PayloadEncoding string          `json:"payload_encoding"`
+}
+
+// redactedText is what the rules of redaction put in the place of a value.
+const redactedText = "[redacted]"
+
+// showCarried shows the payload of a snapshot, which redaction has gone over.
+func showCarried(c carried, as string) body {
+	var b []byte
+	switch {
+	case c.PayloadKind == "tombstone":
+		return body{Kind: "tombstone", None: "It is a tombstone: Kafka’s null, which deletes its key from a compacted topic."}
+	case len(c.Payload) == 0 || string(c.Payload) == "null" && c.PayloadEncoding != "json":
+		v := body{Kind: "reference", None: "The payload is not kept here; the letter says where it was."}
+		if c.PayloadBytes != nil {
+			v.Size = *c.PayloadBytes
+		}
+		return v
+	case c.PayloadEncoding == "text" || c.PayloadEncoding == "base64":
+		var text string
+		_ = json.Unmarshal(c.Payload, &text) // anything else is shown as it is
+		b = []byte(text)
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && c.PayloadEncoding == "base64" {
+			b = raw
+		}
+	default:
+		b = c.Payload
+	}
+	v := showBytes(b, as)
+	v.Hidden = bytes.Count(b[:min(len(b), maxShown)], []byte(redactedText))
+	if c.PayloadBytes != nil {
+		v.Size = *c.PayloadBytes
+	}
+	return v
+}
+
+// keyText is the key of a snapshot for people.
+func keyText(c carried) string {
+	var text string
+	switch {
+	case c.KeyKind == "tombstone" || len(c.Key) == 0:
+		return ""
+	case json.Unmarshal(c.Key, &text) == nil:
+		return text
+	}
+	return string(c.Key)
+}
+
+// pair is a header.
+type pair struct{ Name, Value string }
+
+// headerPairs reads headers: pairs of name and value, of which a value may be null or {"base64": …}.
+func headerPairs(raw json.RawMessage) []pair {
+	var rows [][]json.RawMessage
+	if json.Unmarshal(raw, &rows) != nil {
+		return nil
+	}
+	var out []pair
+	for _, row := range rows {
+		if len(row) != 2 {
+			continue
+		}
+		out = append(out, pair{Name: plainJSON(row[0]), Value: plainJSON(row[1])})
+	}
+	return out
+}
+
+// plainJSON is a text without its quotes; other JSON stays as it is.
+func plainJSON(raw json.RawMessage) string {
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil {
+		return *text
+	}
+	return string(raw)
+}
+
+// bytesText is a size for people.
+func bytesText(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

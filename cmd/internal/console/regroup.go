@@ -1,0 +1,44 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+)
+
+// People know better than a rule what has one cause: they merge causes, and split them.
+
+// mergeCause puts a group into another, which is given by its id or by the address of its page.
+func mergeCause(v *visit) (string, error) {
+	back := "/causes/" + v.id()
+	into := strings.TrimSpace(v.FormValue("into"))
+	into = into[strings.LastIndexByte(into, '/')+1:]
+	done, err := ask[api.MergedGroup](v, http.MethodPost, "/groups/"+v.id()+"/merge", nil, map[string]any{"into": into})
+	if err != nil {
+		return back, err
+	}
+	left := ""
+	if done.Left > 0 {
+		left = " " + count(done.Left) + " are still in the other one: merge them again."
+	}
+	v.say("%s here now.%s", some(done.Moved, "investigation is", "investigations are"), left)
+	return "/causes/" + done.Into.String(), nil
+}
+
+// splitCause takes investigations that were picked out of their group.
+func splitCause(v *visit) (string, error) {
+	back := "/investigations?group=" + v.id()
+	if err := v.ParseForm(); err != nil {
+		return back, err
+	}
+	made, err := ask[api.List[api.SplitGroup]](v, http.MethodPost, "/groups/"+v.id()+"/split", nil, map[string]any{"ids": v.PostForm["id"]})
+	if err != nil {
+		return back, err
+	}
+	v.say("They have a cause of their own now.")
+	if len(made.Items) == 1 {
+		return "/causes/" + made.Items[0].UUID.String(), nil
+	}
+	return "/causes", nil
+}

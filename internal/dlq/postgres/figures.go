@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+// GroupHours counts the investigations of groups by the hour in which they were opened, for the last 24 hours. An hour
+// without any is left out.
+func (d *Investigations) GroupHours(ctx context.Context, groups []uuid.UUID) (map[uuid.UUID][]dlq.HourCount, error) {
+	hours := map[uuid.UUID][]dlq.HourCount{}
+	return hours, d.readPlanned(ctx, "hours of groups", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, groupHoursOf, groups)
+		if err != nil {
+			return err
+		}
+		var id uuid.UUID
+		var h dlq.HourCount
+		_, err = pgx.ForEachRow(rows, []any{&id, &h.Hour, &h.Opened}, func() error { hours[id] = append(hours[id], h); return nil })
+		return err
+	})
+}
+
+// openedAtOnce is how many investigations one OpenedSince counts.
+const openedAtOnce = 20_000
+
+// OpenedSince counts by the minute the investigations that were opened after a time, the oldest first, and returns the time
+// to go on from.
+func (d *Investigations) OpenedSince(ctx context.Context, since time.Time) (counts []dlq.HourCount, next time.Time, err error) {
+	next = since
+	return counts, next, d.readPlanned(ctx, "opened investigations", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, openedSince, since, openedAtOnce)
+		if err != nil {
+			return err
+		}
+		var c dlq.HourCount
+		_, err = pgx.ForEachRow(rows, []any{&c.Hour, &c.Opened, &next}, func() error { counts = append(counts, c); return nil })
+		return err
+	})
+}
+
+// Messages returns what went wrong, of investigations: at most 500 characters of each. An unknown id is left out.
+func (d *Investigations) Messages(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error) {
+	messages := map[uuid.UUID]string{}
+	return messages, d.readByKey(ctx, "messages of investigations", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, entryMessages, entries)
+		if err != nil {
+			return err
+		}
+		var id uuid.UUID
+		var message string
+		_, err = pgx.ForEachRow(rows, []any{&id, &message}, func() error { messages[id] = message; return nil })
+		return err
+	})
+}
