@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, got := range map[string][2]any{
-		"milliseconds": {c.Outbox.RetryBase, time.Second}, "seconds": {c.Outbox.StormWindow, time.Minute}, "hours": {c.DLQ.MaxPendingAge, 168 * time.Hour},
+		"milliseconds": {c.Outbox.RetryBase, time.Second}, "seconds": {c.Outbox.StormWindow, time.Minute}, "minutes": {c.Console.SessionIdle, 2 * time.Hour}, "hours": {c.DLQ.MaxPendingAge, 168 * time.Hour},
 		"days": {c.Outbox.RetentionDays, 30}, "a number": {c.Outbox.BatchSize, 5000}, "a switch": {c.Outbox.Notifier, true}, "a text": {c.DLQ.Topic, "postrider.dlq"},
 		"a list": {len(c.DLQ.RedactHeaders), 10}, "nothing": {len(c.Collector.Topics), 0}, "required": {c.Database.URL.Reveal(), ""},
 	} {
@@ -102,7 +102,8 @@ func TestEnvironmentNames(t *testing.T) {
 		"COLLECTOR_HEADERS_GROUP": "x-group", "COLLECTOR_HEADERS_ATTEMPTS": "x-attempts", "COLLECTOR_HEADERS_CODE": "x-code", "COLLECTOR_HEADERS_ERROR": "x-error", "COLLECTOR_HEADERS_STACK": "x-stack",
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48",
-		"CONSOLE_ENABLED": "false", "CONSOLE_URL": "https://postrider.example.com", "CONSOLE_NAME": "production", "CONSOLE_SESSION_HOURS": "8", "CONSOLE_SESSION_IDLE_MINUTES": "30", "MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
+		"CONSOLE_ENABLED": "false", "CONSOLE_URL": "https://postrider.example.com", "CONSOLE_NAME": "production", "CONSOLE_SESSION_HOURS": "8", "CONSOLE_SESSION_IDLE_MINUTES": "30",
+		"MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
 		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 		"TRACING_ENABLED": "true", "TRACING_ENDPOINT": "http://otel:4318", "TRACING_HEADERS": "key=sentinel", "TRACING_SAMPLE_PERCENT": "50", "TRACING_SERVICE_NAME": "mine",
 		"TRACING_HEADERS_FILE": "/run/headers", "TRACING_DATABASE": "true", "TRACING_KAFKA_CLIENT": "true",

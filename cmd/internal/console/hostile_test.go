@@ -251,7 +251,7 @@ func TestTheSentence(t *testing.T) {
 	breaker := api.Hold{Scope: relay.ScopeFailure, Topic: topic, Cause: relay.CauseBreaker, FailureCode: &code, HeldAt: now.Add(-8 * time.Minute), Parked: 75_680}
 	halted := api.Operation{UUID: uuid.New(), Kind: dlq.OpRedrive, Name: "urgent", State: dlq.Halted, Items: 213, Done: 31, Delivered: 27, CameBack: 4}
 	for want, f := range map[string]*figures{
-		"All is well. No event was written in the last minute.":                                                {},
+		"All is well. No event arrived in the last minute.":                                                    {},
 		"orders: 213 events given up in 8 minutes, all of one cause.":                                          {Causes: []cause{burning}, Open: 1},
 		"orders: 217 events given up in 8 minutes, of 2 causes.":                                               {Causes: []cause{burning, func() cause { c := burning; c.Pending = 4; return c }()}, Open: 2},
 		"urgent halted by itself: 4 of the 31 whose outcome is known came back.":                               {Causes: []cause{burning}, Open: 1, Status: api.Status{Operations: []api.Operation{halted}}},

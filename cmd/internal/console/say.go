@@ -159,7 +159,7 @@ func sayCalm(f *figures) say {
 	case arrived > 0:
 		text += fmt.Sprintf(" %s a second arrive.", rateNoun(arrived))
 	default:
-		text += " No event was written in the last minute."
+		text += " No event arrived in the last minute."
 	}
 	return say{Mark: "fine", Text: text, More: "No cause is open, and nothing stands."}
 }
