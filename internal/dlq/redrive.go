@@ -3,6 +3,7 @@ package dlq
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -40,6 +41,40 @@ func (l *Letter) Origin() string {
 		return ""
 	}
 	return l.Subject.ID
+}
+
+// FirstSentAs is what inboxes know a letter's message by since it was first sent: the value of message.HeaderRedriveOf when
+// the message is sent again. dlq_redrive_letters says the same. Empty for the letter of a task.
+func (l *Letter) FirstSentAs() string {
+	for _, h := range l.Headers {
+		if h.Name == message.HeaderRedriveOf {
+			if _, valid := message.ValidRedriveOf(string(h.Value)); valid {
+				return string(h.Value)
+			}
+		}
+	}
+	switch {
+	case l.EventID != uuid.Nil:
+		return "event:" + l.EventID.String()
+	case l.Subject.Type == SubjectRecord:
+		place, _, _ := strings.Cut(l.Subject.ID, "#")
+		return "record:" + place
+	}
+	return ""
+}
+
+// FailedGroup is the consumer group that gave a letter's message up. If the relay gave up a redrive, it is the group that
+// the redrive was for. Empty where no group is known.
+func (l *Letter) FailedGroup() string {
+	if l.ConsumerGroup != "" {
+		return l.ConsumerGroup
+	}
+	for _, h := range l.Headers {
+		if h.Name == message.HeaderRedriveFor {
+			return string(h.Value)
+		}
+	}
+	return ""
 }
 
 // maxRedriveID is the length of the longest redrive id in bytes; see the table dlq_redrive.
@@ -90,7 +125,8 @@ const (
 	TooManyHops SkipReason = "too_many_hops"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
-	// UnreadableHeaders: some headers of its event are not what the outbox allows, and no others were given.
+	// UnreadableHeaders: some of its headers are not what the outbox allows, for example have no name, and no others were
+	// given.
 	UnreadableHeaders SkipReason = "unreadable_headers"
 	// OnlyCopy: it halts its key and was to be changed in its place, but only its row has the whole of what the edit
 	// replaces.
@@ -143,7 +179,7 @@ func (r SkipReason) Explain() string {
 	case Refused:
 		return "the outbox does not take its message as it is; edit it"
 	case UnreadableHeaders:
-		return "some of its headers cannot be read; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
+		return "some of its headers cannot be read, or have no name or a control character in it; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
 	case OnlyCopy:
 		return "it halts its key, and only its row has the whole of what the edit replaces: let its key go first (postrider outbox release)"
 	case DeadLetterTopic:

@@ -19,7 +19,8 @@ begin
         select (select count(*) from postrider.dlq_operation_item i where i.dlq_operation_uuid = p_operation) as items, coalesce(sum(payload_bytes), 0)::bigint as bytes,
                count(distinct (origin, key)) filter (where key is not null and not in_place) as keys, -- in its place nothing is overtaken
                count(*) filter (where redriven) as redriven, count(*) filter (where subject_type = 'task') as tasks,
-               count(*) filter (where dialect = 'postrider' and jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "postrider-invalid-headers")')) as unreadable
+               count(*) filter (where dialect = 'postrider' and jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "postrider-invalid-headers")', '{}', true)
+                                      or jsonb_path_exists(headers, 'strict $[*] ? (@[0] == "" || @[0] like_regex "[\\x01-\\x1f\\x7f]")', '{}', true)) as unreadable
         from scope
     ), topics as (
         select coalesce(jsonb_object_agg(origin, n), '{}') as topics from (select origin, count(*) as n from scope group by origin) t
