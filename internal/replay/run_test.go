@@ -74,8 +74,9 @@ func TestOnlyTheNewestLetterOfAMessage(t *testing.T) {
 	t.Parallel()
 	first := foreign(1, []byte("k"))
 	decoded := dlq.Decode(first)
+	of := decoded.FirstSentAs()
 	again := func(n int, hops string) dlq.Record {
-		return set(set(foreign(n, []byte("k")), message.HeaderHops, hops), message.HeaderRedriveOf, decoded.FirstSentAs())
+		return set(set(foreign(n, []byte("k")), message.HeaderHops, hops), message.HeaderRedriveOf, of)
 	}
 	back := again(7, "1")
 	for name, c := range map[string]struct {
