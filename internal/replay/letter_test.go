@@ -275,3 +275,20 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// TestEventKeepsItsID: a replayed event has the id under which inboxes know it.
+func TestEventKeepsItsID(t *testing.T) {
+	t.Parallel()
+	l := newLetters(1, "orders")
+	l.add(0, dlqtest.Event(1, 1))
+	if _, _, err := replayAll(t, l, optionsOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	m := &l.sent[0]
+	if of := headerOf(m, dlq.HeaderReplayOf); of != "event:"+dlqtest.EventID(1).String() {
+		t.Errorf("replay_of %s", of)
+	}
+	if id := headerOf(m, message.HeaderEventID); id != dlqtest.EventID(1).String() {
+		t.Errorf("event id %s", id)
+	}
+}
