@@ -5,7 +5,7 @@ begin
     with halting as (
         select distinct h.id from unnest(p_halting) h(id)
     ), scope as (
-        select e.*, l.key, l.dialect, l.headers, l.payload_bytes, h.id is not null as in_place, coalesce(l.origin_topic, e.topic, '') as origin, l.consumer_group,
+        select e.*, l.key, l.dialect, l.headers, l.payload_bytes, h.id is not null as in_place, coalesce(l.origin_topic, e.topic, '') as origin, l.consumer_group as failed_group,
                -- As RedrivePlan chooses.
                coalesce(case p.options->>'target' when 'group' then r.topic when 'origin' then coalesce(l.origin_topic, e.topic)
                             else coalesce(p.options->>'target', case when h.id is null then r.topic end, l.origin_topic, e.topic) end, '') as target,
@@ -34,7 +34,7 @@ begin
         select coalesce(jsonb_object_agg(target, n), '{}') as topics,
                coalesce(jsonb_agg(jsonb_build_object('topic', target, 'messages', sent, 'failed', failed, 'again', again) order by target) filter (where target <> '' and sent > 0), '[]') as reaches
         from (select target, count(*) as n, count(*) filter (where subject_type <> 'task') as sent, bool_or(subject_type = 'record') as again,
-                     coalesce(jsonb_agg(distinct consumer_group) filter (where consumer_group is not null), '[]') as failed
+                     coalesce(jsonb_agg(distinct failed_group) filter (where failed_group is not null), '[]') as failed
               from scope group by target) t
     )
     update postrider.dlq_operation p
