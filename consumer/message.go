@@ -90,11 +90,12 @@ func (m *Message) Header(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// EventID is the outbox event's uuid, the same for every copy; empty for a message that did not come from an outbox.
+// EventID is the outbox event's uuid, the same for every copy and for every redrive; empty for a message that did not come
+// from an outbox.
 func (m *Message) EventID() string { return m.text(message.HeaderEventID) }
 
-// ReplayID names the redrive that sent the message again; empty for a message that was not redriven. A redriven message
-// has a new event id as well, and copies of one redrive have the same replay id.
+// ReplayID names the redrive that sent the message again; empty for a message that was not redriven. Copies of one redrive
+// have the same replay id.
 func (m *Message) ReplayID() string { return m.text(headerReplayID) }
 
 // ReplayOf names the dead letter whose message was redriven; empty for a message that was not redriven.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
 // The Kafka headers that Postrider writes. All values are UTF-8 text; numbers are decimal, times are
@@ -15,12 +17,20 @@ import (
 const (
 	// HeaderPrefix begins every header of ours.
 	HeaderPrefix = "postrider-"
-	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies.
+	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies. A redriven or
+	// replayed event keeps it.
 	HeaderEventID = "postrider-event-id"
 	// HeaderHops is on messages that were redriven or replayed: how often that was. With it a message that becomes a
 	// dead letter each time is left alone in the end. A program that writes a dead letter keeps it. It is the one
-	// header of ours that a row of the outbox may have, as a decimal number from 0 up.
+	// header of ours that every row of the outbox may have, as a decimal number from 0 up.
 	HeaderHops = "postrider-hops"
+	// HeaderRedriveOf is on messages that were redriven or replayed: what inboxes know the message by since it was first
+	// sent. It is "event:<event id>", or "record:<topic>/<partition>/<offset>@<timestamp in milliseconds>" for a record
+	// that was no event. However often the message is sent again, it stays the same; so a group that has handled the
+	// message leaves the redrive alone. A program that writes a dead letter keeps it.
+	HeaderRedriveOf = "postrider-redrive-of"
+	// HeaderRedriveFor is beside it: the consumer group that gave the message up. Absent where no group did.
+	HeaderRedriveFor = "postrider-redrive-for"
 
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
 	// of a consumer has HeaderConsumerGroup; one of the relay has HeaderEpisode.
@@ -291,6 +301,20 @@ func ValidHeaderName(name string) error {
 	}
 	return nil
 }
+
+// ValidRedriveOf reports whether a value of HeaderRedriveOf has one of its two forms, and returns the event's id where it
+// names an event.
+func ValidRedriveOf(value string) (event uuid.UUID, valid bool) {
+	if id, is := strings.CutPrefix(value, "event:"); is {
+		event, err := uuid.Parse(id)
+		return event, err == nil && event.String() == id
+	}
+	place, is := strings.CutPrefix(value, "record:")
+	return uuid.Nil, is && place != "" && len(value) <= maxRedriveOf && utf8.ValidString(value)
+}
+
+// maxRedriveOf is the longest value of HeaderRedriveOf in bytes: a topic has 249 at most, and the numbers follow.
+const maxRedriveOf = 512
 
 // Reserved reports whether a header name belongs to Postrider; case does not matter.
 func Reserved(name string) bool {

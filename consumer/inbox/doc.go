@@ -28,10 +28,17 @@
 //
 //	insert into inbox_message (consumer_group, message_id) values ('billing', 'event:…') on conflict do nothing
 //
-// No row inserted means that the message was handled before. message_id is event:EVENT with the header
-// postrider-event-id, and for a record without it record:TOPIC/PARTITION/OFFSET@TIMESTAMP, the record's timestamp in
-// milliseconds: without the timestamp, records of a topic that was deleted and created again would be taken for copies.
-// [Identity.String] has every form.
+// No row inserted means that the message was handled before. message_id is the header postrider-redrive-of where the
+// record has it; otherwise event:EVENT with the header postrider-event-id; and for a record without both
+// record:TOPIC/PARTITION/OFFSET@TIMESTAMP, the record's timestamp in milliseconds: without the timestamp, records of a
+// topic that was deleted and created again would be taken for copies. With consumer.Tiers a message without these headers is
+// read at another place in its retry topic; [Handler] and [IDOf] know where it was read first.
+//
+// # Redrives
+//
+// A message that was given up and is redriven or replayed keeps its id. The group that failed has not noted the id, and
+// handles the message. A group that has handled the message before leaves it alone, also where an operator has changed it:
+// the change is for the group that failed. What every group must see is a new event.
 //
 // # Retention
 //
@@ -40,7 +47,7 @@
 //
 //   - the retention of the topic, because a group's offsets can be lost or set back to its beginning; if the topic is
 //     kept for ever, purge only if its offsets are never set back;
-//   - the longest replay, from an archive or by hand, that keeps event ids (redrives have ids of their own);
+//   - the longest time after which a dead letter is redriven or replayed: the ids stay the same;
 //   - the longest outage of a relay: when it is back, it sends the events again that it sent but could not settle.
 //
 // A row takes about 200 bytes with its indexes. The table may be partitioned, by hash of message_id or by list of

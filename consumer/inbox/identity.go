@@ -11,24 +11,22 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// headerReplayID is on a message that was sent again on purpose; dlq.HeaderReplayID says more.
-const headerReplayID = "replay_id"
-
 // maxIDBytes is the longest id and group that the table stores as it is.
 const maxIDBytes = 200
 
 // hashed begins the hash that is stored in place of an id that is too long, or no text.
 const hashed = "sha256:"
 
-// Identity tells a message from all others, and is the same for each copy of the message.
+// Identity tells a message from all others. It is the same for each copy of the message, and for each redrive and replay
+// of it: a group that has handled the message leaves them alone. The group that gave the message up has not handled it.
 type Identity struct {
-	// ReplayID is the header replay_id: a redrive is new to an inbox that has handled the message before. Empty for
-	// none.
-	ReplayID string
-	// EventID is the header postrider-event-id. Empty for none.
+	// RedriveOf is the header postrider-redrive-of: the identity under which the message was first sent, as String
+	// returns it. Empty for a message that was not sent again.
+	RedriveOf string
+	// EventID is the header postrider-event-id. It counts only where RedriveOf is empty. Empty for none.
 	EventID string
 	// Topic, Partition and Offset say where the message was read first, before any retry topic. They count only where
-	// both ids are empty.
+	// both others are empty.
 	Topic     string
 	Partition int32
 	Offset    int64
@@ -38,10 +36,16 @@ type Identity struct {
 }
 
 // IdentityOf returns the identity of a record that was first read at this place. If a header is repeated the first one
-// counts, as for consumer.Message; an empty header counts as none.
+// counts, as for consumer.Message; an empty header counts as none, and so does a header postrider-redrive-of that is no
+// identity.
 func IdentityOf(topic string, partition int32, offset int64, timestamp time.Time, headers []message.Header) Identity {
 	id := Identity{Topic: topic, Partition: partition, Offset: offset, Timestamp: timestamp}
-	id.ReplayID, id.EventID = first(headers, headerReplayID), first(headers, message.HeaderEventID)
+	id.EventID = first(headers, message.HeaderEventID)
+	if of := first(headers, message.HeaderRedriveOf); of != "" {
+		if _, valid := message.ValidRedriveOf(of); valid {
+			id.RedriveOf = of
+		}
+	}
 	return id
 }
 
@@ -56,23 +60,15 @@ func first(headers []message.Header, name string) string {
 
 // String returns the identity as message_id has it, different for different identities:
 //
-//	replay/LENGTH:REPLAY/EVENT  where both are there
-//	replay:REPLAY
 //	event:EVENT
 //	record:TOPIC/PARTITION/OFFSET@TIMESTAMP
 //	record:TOPIC/PARTITION/OFFSET  where the record has no timestamp
 //
 // TIMESTAMP is in milliseconds since 1970, as Kafka has it.
-//
-// If there is an event id, a replay id alone is not enough: a service that copies the headers of the messages that it
-// reads to the events that it writes would give all these events one replay id, and all but the first would be taken
-// for copies. LENGTH is the length of the replay id in bytes, so that no two pairs look alike.
 func (i Identity) String() string {
 	switch {
-	case i.ReplayID != "" && i.EventID != "":
-		return fmt.Sprintf("replay/%d:%s/%s", len(i.ReplayID), i.ReplayID, i.EventID)
-	case i.ReplayID != "":
-		return "replay:" + i.ReplayID
+	case i.RedriveOf != "":
+		return i.RedriveOf
 	case i.EventID != "":
 		return "event:" + i.EventID
 	}

@@ -14,7 +14,7 @@ comment on table /*schema*/inbox_message is
 comment on column /*schema*/inbox_message.consumer_group is
 'The Kafka consumer group that handled it; sha256:HEX of a name that is longer than 200 bytes or no text.';
 comment on column /*schema*/inbox_message.message_id is
-'What tells the message from others: replay/LENGTH:REPLAY/EVENT, replay:REPLAY, event:EVENT or record:TOPIC/PARTITION/OFFSET@TIMESTAMP, the timestamp in milliseconds and left out with its @ where the record has none; sha256:HEX of one that is longer than 200 bytes or no text.';
+'What tells the message from others, and stays the same when it is sent again: event:EVENT or record:TOPIC/PARTITION/OFFSET@TIMESTAMP, the timestamp in milliseconds and left out with its @ where the record has none; sha256:HEX of one that is longer than 200 bytes or no text.';
 comment on column /*schema*/inbox_message.handled_at is
 'When it was handled. Rows may go when no copy can come any more: see the retention of the inbox.';
 comment on constraint inbox_message_pkey on /*schema*/inbox_message is

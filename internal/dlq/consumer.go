@@ -63,7 +63,7 @@ func decodeConsumers(r Record) (Letter, error) {
 	if l.Reason = reasonOf(l.ErrorClass, l.ErrorCode); l.Reason == Unclassified && value(l.Attempts) > 1 {
 		l.Reason = MaxRetriesExceeded
 	}
-	l.Headers = h.theirs
+	l.Headers = append(h.theirs, h.firstSentAs()...)
 	return l, nil
 }
 

@@ -54,7 +54,13 @@ func decode(r Record) Letter {
 	if l, ok := decodeForeign(r); ok {
 		return l
 	}
-	return unknown(r)
+	l := unknown(r)
+	for _, h := range r.Headers { // a home-made dead letter mostly has the message's own
+		if h.Name == message.HeaderEventID {
+			l.isEvent(h.Value)
+		}
+	}
+	return l
 }
 
 // broken is a letter of ours that cannot be read.
@@ -135,7 +141,7 @@ func decodeOurs(r Record) (Letter, error) {
 	l.Subject = Subject{Type: SubjectEvent, ID: l.EventID.String()}
 	l.Reason = reasonOf(l.ErrorClass, l.ErrorCode)
 	l.OriginalState = "failed"
-	l.Headers = h.theirs
+	l.Headers = append(h.theirs, h.firstSentAs()...)
 	if invalid, unreadable := h.ours[message.HeaderInvalidHeaders]; unreadable {
 		text := storableText(string(invalid), message.MaxInvalidHeaders)
 		l.Headers = append(l.Headers, message.Header{Name: message.HeaderInvalidHeaders, Value: []byte(text)})

@@ -188,7 +188,7 @@ func TestDecodeUnknown(t *testing.T) {
 		ID: "record:orders-dlt/1/7@1700000000123", Dialect: DialectUnknown,
 		DLQTopic: "orders-dlt", DLQPartition: 1, DLQOffset: 7, DLQRecordAt: time.UnixMilli(1700000000123).UTC(),
 		KeyKind: Tombstone, Payload: []byte{}, PayloadKind: Inline, PayloadBytes: &size, Headers: r.Headers,
-		Subject: Subject{SubjectRecord, "orders-dlt/1/7@1700000000123"}, Reason: Unclassified, OriginalState: "unknown",
+		EventID: uuid.MustParse(anEvent), Subject: Subject{SubjectRecord, "orders-dlt/1/7@1700000000123"}, Reason: Unclassified, OriginalState: "unknown",
 	}
 	if !reflect.DeepEqual(l, want) {
 		t.Errorf("Decode:\n got %+v\nwant %+v", l, want)

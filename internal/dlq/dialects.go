@@ -1,6 +1,10 @@
 package dlq
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/postrider/postrider/message"
+)
 
 // The dialects, as their sources write them.
 
@@ -107,6 +111,12 @@ func readSmallRye(f *foreign, l *Letter) {
 		f.attempts(l, decimal, retry+"count")
 	} else {
 		f.origin(l, decimal, dead+"topic", dead+"partition", dead+"offset")
+	}
+	// The topic after the first is a retry topic, which this application alone reads.
+	if hops := append(f.values[retry+"topic"], f.values[dead+"topic"]...); len(f.values[retry+"topic"]) > 0 && len(hops) > 1 {
+		if topic := storableText(string(hops[1]), maxNameBytes); message.ValidTopic(topic) == nil && topic != l.OriginTopic {
+			l.RetryTopic = topic
+		}
 	}
 	f.failure(l, newest+"reason", "", newest+"cause-class-name", newest+"exception-class-name")
 	outer, root := f.text(newest+"exception-class-name", maxNameBytes), exception{class: f.text(newest+"cause-class-name", maxNameBytes)}

@@ -68,6 +68,16 @@ func (h *headers) failure(l *Letter) {
 	l.ErrorMessage = storableText(h.text(message.HeaderErrorMessage), maxMessageBytes)
 }
 
+// firstSentAs returns the headers that say what the message was first sent as: they stay with it, although they are ours.
+func (h *headers) firstSentAs() (stay []message.Header) {
+	for _, name := range []string{message.HeaderRedriveOf, message.HeaderRedriveFor} {
+		if value, there := h.ours[name]; there {
+			stay = append(stay, message.Header{Name: name, Value: value})
+		}
+	}
+	return stay
+}
+
 // value returns the header, and whether there is anything to parse in it.
 func (h *headers) value(name string, required bool) (string, bool) {
 	s := h.text(name)

@@ -58,8 +58,9 @@ type Scope struct {
 
 // OperationOptions say how an operation goes about it.
 type OperationOptions struct {
-	// Target is the topic to send to, or group, the retry topic of the consumer group that failed. Defaults to where each
-	// message was bound for or came from.
+	// Target is the topic to send to; or group, the retry topic of the consumer group that failed; or origin, where each
+	// message was bound for or came from. Defaults to group for a letter that names a retry topic, and to origin for the
+	// others.
 	Target string `json:"target,omitempty"`
 	// MaxHops is how often a message is sent again in all, by redrives and replays; 0, or absent, is 3.
 	MaxHops int `json:"max_hops,omitempty"`
@@ -191,10 +192,8 @@ func (n *NewOperation) Check() error {
 			return fmt.Errorf("%w: only redriving gives headers", ErrRequest)
 		}
 	}
-	if o.Target != "" {
-		if err := message.ValidTopic(o.Target); err != nil {
-			return fmt.Errorf("%w: target: %w", ErrRequest, err)
-		}
+	if err := checkTarget(o.Target); err != nil {
+		return err
 	}
 	if err := n.Scope.checkFilter(n.Kind); err != nil {
 		return err
@@ -225,7 +224,7 @@ type Plan struct {
 	Items int64 `json:"items"`
 	// Bytes is the size of their payloads.
 	Bytes int64 `json:"bytes"`
-	// Topics counts them by where they were bound for or came from.
+	// Topics counts them by where they would be sent; the name is empty where nothing says it.
 	Topics map[string]int64 `json:"topics"`
 	// Keys is how many keys their messages have, without the messages that halt their key. Where a topic goes on after its
 	// last attempt, later events of these keys may have gone before: each message sent again comes after them.
@@ -259,6 +258,8 @@ type Operation struct {
 	// ForgivenDelivered and ForgivenCameBack of these had ended when a person last resumed it after it halted. They do not
 	// count for HaltRatio any more.
 	ForgivenDelivered, ForgivenCameBack int64
+	// Reaches says where the messages of a redrive would go, by topic, and whom they reach.
+	Reaches []Reach
 	// Error is why it halted.
 	Error string
 	// The times are zero where it has not come so far.

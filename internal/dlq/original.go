@@ -196,10 +196,14 @@ func (l *Letter) take(o Original) {
 	l.Key, l.Payload = o.Key, o.Value
 	l.KeyKind, _ = kindOf(o.Key)
 	l.PayloadKind, l.PayloadBytes = kindOf(o.Value)
-	if len(l.Headers) > 0 {
+	if slices.ContainsFunc(l.Headers, func(h message.Header) bool { return !message.Reserved(h.Name) }) {
 		return // the letter brought them
 	}
+	brought := l.Headers // at most what the message was first sent as
 	for _, h := range o.Headers {
+		if slices.ContainsFunc(brought, func(b message.Header) bool { return b.Name == h.Name }) {
+			continue
+		}
 		if h.Name != message.HeaderEventID {
 			l.Headers = append(l.Headers, h)
 		} else if id, err := uuid.ParseBytes(h.Value); err == nil && l.EventID == uuid.Nil {

@@ -40,6 +40,16 @@ type Originals interface {
 	Fetch(ctx context.Context, places []Place) []Original
 }
 
+// ErrReadersRefused is wrapped by errors of Readers when the login may not ask.
+var ErrReadersRefused = errors.New("the login of Kafka may not ask for consumer groups (Describe on groups)")
+
+// Readers knows who reads topics, for Reaching.
+type Readers interface {
+	// Readers returns the consumer groups that read each of the topics: groups with committed offsets or with members
+	// there. Groups that the login may not describe are left out. It takes as long as ctx allows at most.
+	Readers(ctx context.Context, topics []string) (map[string][]string, error)
+}
+
 // Recorded counts what became of letters; New + Repeated of them were given, Opened + Added are New.
 type Recorded struct {
 	// New letters were stored now, Repeated ones had been stored before.
@@ -120,6 +130,8 @@ type Redriver interface {
 	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
 	// one transaction with the audit log.
 	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
+	// Preview returns what Redrive would do, and does nothing. What the outbox refuses is only found by Redrive.
+	Preview(ctx context.Context, r RedriveRequest) (Requeued, error)
 
 	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
 	// that has not ended has the name, the error wraps ErrExists and says which.

@@ -3,6 +3,7 @@ package dlq
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -40,6 +41,40 @@ func (l *Letter) Origin() string {
 		return ""
 	}
 	return l.Subject.ID
+}
+
+// FirstSentAs is what inboxes know a letter's message by since it was first sent: the value of message.HeaderRedriveOf when
+// the message is sent again. dlq_redrive_letters says the same. Empty for the letter of a task.
+func (l *Letter) FirstSentAs() string {
+	for _, h := range l.Headers {
+		if h.Name == message.HeaderRedriveOf {
+			if _, valid := message.ValidRedriveOf(string(h.Value)); valid {
+				return string(h.Value)
+			}
+		}
+	}
+	switch {
+	case l.EventID != uuid.Nil:
+		return "event:" + l.EventID.String()
+	case l.Subject.Type == SubjectRecord:
+		place, _, _ := strings.Cut(l.Subject.ID, "#")
+		return "record:" + place
+	}
+	return ""
+}
+
+// FailedGroup is the consumer group that gave a letter's message up. If the relay gave up a redrive, it is the group that
+// the redrive was for. Empty where no group is known.
+func (l *Letter) FailedGroup() string {
+	if l.ConsumerGroup != "" {
+		return l.ConsumerGroup
+	}
+	for _, h := range l.Headers {
+		if h.Name == message.HeaderRedriveFor {
+			return string(h.Value)
+		}
+	}
+	return ""
 }
 
 // maxRedriveID is the length of the longest redrive id in bytes; see the table dlq_redrive.
@@ -90,13 +125,16 @@ const (
 	TooManyHops SkipReason = "too_many_hops"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
-	// UnreadableHeaders: some headers of its event are not what the outbox allows, and no others were given.
+	// UnreadableHeaders: some of its headers are not what the outbox allows, for example have no name, and no others were
+	// given.
 	UnreadableHeaders SkipReason = "unreadable_headers"
 	// OnlyCopy: it halts its key and was to be changed in its place, but only its row has the whole of what the edit
 	// replaces.
 	OnlyCopy SkipReason = "only_copy"
 	// DeadLetterTopic: it would go to the dead-letter topic that it came from.
 	DeadLetterTopic SkipReason = "dead_letter_topic"
+	// ReservedTopic: it would go to a topic that Kafka or Postrider alone writes.
+	ReservedTopic SkipReason = "reserved_topic"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
 	HoldsKey SkipReason = "holds_key"
 	// EntryPurged: the investigation is gone.
@@ -106,12 +144,33 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, HoldsKey, EntryPurged}
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, HoldsKey, EntryPurged}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
-// message.HeaderRetryTopic: the other groups of the topic do not get the message again.
-const TargetGroup = "group"
+// message.HeaderRetryTopic: the other groups of the topic do not get the message again. TargetOrigin is the topic that each
+// message was bound for or came from.
+const (
+	TargetGroup  = "group"
+	TargetOrigin = "origin"
+)
+
+// reservedTopic reports whether Kafka keeps the topic for itself.
+func reservedTopic(topic string) bool { return strings.HasPrefix(topic, "__") }
+
+// checkTarget says why a target that a request names can never be written.
+func checkTarget(target string) error {
+	if target == "" {
+		return nil
+	}
+	if err := message.ValidTopic(target); err != nil {
+		return fmt.Errorf("%w: target: %w", ErrRequest, err)
+	}
+	if reservedTopic(target) {
+		return fmt.Errorf("%w: the target %s is a topic that Kafka keeps for itself; give another one", ErrRequest, target)
+	}
+	return nil
+}
 
 // Explain says what a reason means and what to do.
 func (r SkipReason) Explain() string {
@@ -143,11 +202,13 @@ func (r SkipReason) Explain() string {
 	case Refused:
 		return "the outbox does not take its message as it is; edit it"
 	case UnreadableHeaders:
-		return "some of its headers cannot be read; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
+		return "some of its headers cannot be read, or have no name or a control character in it; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
 	case OnlyCopy:
 		return "it halts its key, and only its row has the whole of what the edit replaces: let its key go first (postrider outbox release)"
 	case DeadLetterTopic:
 		return "it would go to the dead-letter topic that it came from; give another target"
+	case ReservedTopic:
+		return "it would go to a topic that Kafka or Postrider alone writes; give another target"
 	case HoldsKey:
 		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
 	case EntryPurged:
@@ -191,7 +252,8 @@ const MaxRedrive = 10_000
 type RedriveRequest struct {
 	// Entries are the investigations, each once, MaxRedrive at most. Required.
 	Entries []uuid.UUID
-	// Target is the topic to send to, or TargetGroup. Defaults to where each message was bound for or came from.
+	// Target is the topic to send to, TargetGroup or TargetOrigin. Defaults to the retry topic of the group that failed,
+	// where the message's letter names one, and otherwise to where the message was bound for or came from.
 	Target string
 	// MaxHops is how often a message is sent again in all, 1 to MaxMaxHops; its letter counts. What goes back to its own
 	// place in the outbox is no other message, and always may. Defaults to DefaultMaxHops.
@@ -230,10 +292,8 @@ func (r RedriveRequest) Check() error {
 	case r.Edit != nil && r.Edit.Tombstone && r.Edit.Payload != nil:
 		return fmt.Errorf("%w: the edit has a payload and is a tombstone", ErrRequest)
 	}
-	if r.Target != "" {
-		if err := message.ValidTopic(r.Target); err != nil {
-			return fmt.Errorf("%w: target: %w", ErrRequest, err)
-		}
+	if err := checkTarget(r.Target); err != nil {
+		return err
 	}
 	if r.Repair != nil {
 		if err := r.Repair.Check(); err != nil {
@@ -246,12 +306,14 @@ func (r RedriveRequest) Check() error {
 	return nil
 }
 
-// Requeued says what a redrive did.
+// Requeued says what a redrive did, or would do.
 type Requeued struct {
 	Entries []uuid.UUID
 	Skipped []Skip
 	// Stopped are the tasks of the events that were sent, where only a retry moves them.
 	Stopped []StoppedTask
+	// Reaches says where the messages go, by topic, and whom they reach there.
+	Reaches []Reach
 }
 
 // StoppedTask is a task in the dead-letter state of its machine. An event of it that is sent again does not bring it back; a

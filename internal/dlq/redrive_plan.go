@@ -36,8 +36,12 @@ type Candidate struct {
 	OutboxID *int64
 	// Episode is how often that event was given up.
 	Episode int32
-	// RetryTopic is the retry topic of the consumer group that failed; empty where the letter names none.
+	// Group is the consumer group that gave the message up; empty where none did, or it is not known.
+	Group string
+	// RetryTopic is the retry topic of that group; empty where the letter names none.
 	RetryTopic string
+	// Misplaced says that the relay gave the event up because a service wrote it for a topic of Postrider's own.
+	Misplaced bool
 	// Hops is how often the message was sent again.
 	Hops int
 	// Unreadable says that some of its headers cannot be read. Then Readable are the others, or nil where the letter only
@@ -73,15 +77,17 @@ func (c *Candidate) Size() int {
 type RedrivePlan struct {
 	// Request is what was asked for.
 	Request RedriveRequest
+	// Own are the topics that Postrider itself writes.
+	Own []string
 	// Candidates are in the order in which their messages were written, as far as that is known. The messages of one key are
 	// sent again in this order.
 	Candidates []*Candidate
 }
 
 // PlanRedrive decides what can be told without looking at the outbox.
-func PlanRedrive(req RedriveRequest, candidates []*Candidate) *RedrivePlan {
+func PlanRedrive(req RedriveRequest, own []string, candidates []*Candidate) *RedrivePlan {
 	slices.SortFunc(candidates, compareOrigins)
-	p := &RedrivePlan{req, candidates}
+	p := &RedrivePlan{req, own, candidates}
 	for _, c := range candidates {
 		p.chooseTarget(c)
 		if c.Skip == "" {
@@ -107,8 +113,15 @@ func compareOrigins(a, b *Candidate) int {
 // chooseTarget decides where the message goes, and whether the investigation lets it go.
 func (p *RedrivePlan) chooseTarget(c *Candidate) {
 	toGroup := p.Request.Target == TargetGroup
-	if c.Target = cmp.Or(p.Request.Target, c.Origin.Topic); toGroup {
+	switch p.Request.Target {
+	case "":
+		c.Target = cmp.Or(c.RetryTopic, c.Origin.Topic)
+	case TargetGroup:
 		c.Target = c.RetryTopic
+	case TargetOrigin:
+		c.Target = c.Origin.Topic
+	default:
+		c.Target = p.Request.Target
 	}
 	switch {
 	case c.Subject == SubjectTask:
@@ -121,12 +134,20 @@ func (p *RedrivePlan) chooseTarget(c *Candidate) {
 		c.Skip = PayloadGone
 	case c.Target == c.ReadAt.Topic:
 		c.Skip = DeadLetterTopic
+	case reservedTopic(c.Target), slices.Contains(p.Own, c.Target) && !p.ownPlace(c):
+		c.Skip = ReservedTopic
 	case message.ValidTopic(c.Target) == nil:
 	case toGroup:
 		c.Skip = NoRetryTopic
 	default:
 		c.Skip = NoTarget
 	}
+}
+
+// ownPlace reports whether the message goes back to where the relay was to send it. What Postrider wrote for one of its own
+// topics goes there again.
+func (p *RedrivePlan) ownPlace(c *Candidate) bool {
+	return c.Subject == SubjectEvent && c.Target == c.Origin.Topic && !c.Misplaced
 }
 
 // chooseHeaders decides which headers are sent instead of the message's own, if any. A message with headers that cannot
@@ -147,15 +168,24 @@ func (p *RedrivePlan) chooseHeaders(c *Candidate) {
 // Edited reports whether the message that is sent differs from the one that was given up.
 func (p *RedrivePlan) Edited(c *Candidate) bool { return p.Request.Edit != nil || c.Headers != nil }
 
-// Refusal is the error of a request that sends a message to the dead-letter topic that it came from; otherwise nil. An
-// operation skips such a message instead.
+// Refusal is the error of a request that names a target which is the dead-letter topic that a message came from, or one
+// of Postrider's own topics; otherwise nil. An operation skips such a message instead.
 func (p *RedrivePlan) Refusal() error {
 	for _, c := range p.Candidates {
-		if c.Skip == DeadLetterTopic && c.Target == p.Request.Target {
+		switch {
+		case c.Target != p.Request.Target:
+		case c.Skip == DeadLetterTopic:
 			return RefuseOwnDeadLetters(c.Target, 1, c.Entry)
+		case c.Skip == ReservedTopic:
+			return RefuseOwnTopic(c.Target)
 		}
 	}
 	return nil
+}
+
+// RefuseOwnTopic returns the error about a target that Postrider itself writes. It wraps ErrRequest.
+func RefuseOwnTopic(target string) error {
+	return fmt.Errorf("%w: the target %s is a topic that Postrider itself writes; give a topic of a service", ErrRequest, target)
 }
 
 // RefuseOwnDeadLetters returns the error about a target that is the dead-letter topic of so many of the messages, for example of
@@ -264,7 +294,7 @@ func (p *RedrivePlan) Sent() []*Candidate {
 
 // Result says what the redrive did.
 func (p *RedrivePlan) Result() Requeued {
-	var done Requeued
+	done := Requeued{Reaches: reaches(p.Sent())}
 	for _, c := range p.Candidates {
 		if c.Skip != "" {
 			done.Skipped = append(done.Skipped, Skip{Entry: c.Entry, Reason: c.Skip})

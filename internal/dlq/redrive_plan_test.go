@@ -16,6 +16,8 @@ import (
 type redriveCase struct {
 	request    RedriveRequest
 	candidates []*Candidate
+	// own are Postrider's own topics.
+	own []string
 	// bytes bounds a batch of an operation; 0 does not.
 	bytes int
 	// standings are those of events by their ids in the outbox; an event without one is gone.
@@ -40,7 +42,7 @@ func candidate(n int, change ...func(*Candidate)) *Candidate {
 func record(n int, change ...func(*Candidate)) *Candidate {
 	return candidate(n, append([]func(*Candidate){func(c *Candidate) {
 		c.Subject, c.Event, c.OutboxID, c.Episode = SubjectRecord, uuid.Nil, nil, 0
-		c.Origin.Offset, c.RetryTopic = int64(n), "orders.retry"
+		c.Origin.Offset, c.Group = int64(n), "billing"
 	}}, change...)...)
 }
 
@@ -70,7 +72,7 @@ func (p *RedrivePlan) describe() string {
 
 // plan takes all steps, with an outbox that takes everything.
 func (c *redriveCase) plan() *RedrivePlan {
-	p := PlanRedrive(c.request, c.candidates)
+	p := PlanRedrive(c.request, c.own, c.candidates)
 	if c.bytes > 0 {
 		p.LeaveForLater(c.bytes)
 	}
@@ -124,20 +126,31 @@ func planLines(all ...string) string { return strings.Join(all, "\n") }
 func TestPlanOfAnInvestigation(t *testing.T) {
 	t.Parallel()
 	one := func(change func(*Candidate)) []*Candidate { return []*Candidate{candidate(1, change)} }
+	retry := func(c *Candidate) { c.RetryTopic = "orders.retry" }
+	own := []string{"dead", "life"}
+	life := func(c *Candidate) { c.Origin.Topic = "life" }
 	runRedrives(t, map[string]redriveCase{
-		"to its own topic":               {candidates: []*Candidate{candidate(1)}, want: "1 new for orders"},
-		"of a task":                      {candidates: one(func(c *Candidate) { c.Subject, c.Status = SubjectTask, Cancelled }), want: "1 skipped task_subject"},
-		"on its way already":             {candidates: one(func(c *Candidate) { c.UnderWay = true }), want: "1 skipped already_queued"},
-		"on its way, and closed by hand": {candidates: one(func(c *Candidate) { c.UnderWay, c.Status = true, Cancelled }), want: "1 skipped already_queued"},
-		"closed":                         {candidates: one(func(c *Candidate) { c.Status = ManuallyResolved }), want: "1 skipped not_pending"},
-		"its letter is not there":        {candidates: one(func(c *Candidate) { c.Letter = "" }), want: "1 skipped payload_gone"},
-		"of no topic":                    {candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 skipped no_target"},
-		"of a topic that cannot be":      {candidates: one(func(c *Candidate) { c.Origin.Topic = "a b" }), want: "1 skipped no_target"},
-		"of no topic, with a target":     {request: RedriveRequest{Target: "other"}, candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 new for other"},
-		"to another topic":               {request: RedriveRequest{Target: "other"}, candidates: []*Candidate{candidate(1)}, want: "1 new for other"},
-		"from where it would go":         {candidates: one(func(c *Candidate) { c.Origin.Topic = "dead" }), want: "1 skipped dead_letter_topic"},
-		"to the group that failed":       {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{record(1)}, want: "1 new for orders.retry"},
-		"to a group that has no topic":   {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{candidate(1)}, want: "1 skipped no_retry_topic"},
+		"a topic that Kafka keeps":            {candidates: one(func(c *Candidate) { c.Origin.Topic = "__consumer_offsets" }), want: "1 skipped reserved_topic"},
+		"a retry topic that Kafka keeps":      {candidates: []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "__x" })}, want: "1 skipped reserved_topic"},
+		"a record of Postrider's own topic":   {own: own, candidates: []*Candidate{record(1, life)}, want: "1 skipped reserved_topic"},
+		"an event of Postrider's own":         {own: own, candidates: one(life), want: "1 new for life"},
+		"one that a service wrote there":      {own: own, candidates: one(func(c *Candidate) { life(c); c.Misplaced = true }), want: "1 skipped reserved_topic"},
+		"to Postrider's own topic":            {own: own, request: RedriveRequest{Target: "life"}, candidates: []*Candidate{candidate(1)}, want: "1 skipped reserved_topic"},
+		"by default to the group that failed": {candidates: []*Candidate{record(1, retry), record(2)}, want: planLines("1 new for orders.retry", "2 new for orders")},
+		"to where it came from":               {request: RedriveRequest{Target: TargetOrigin}, candidates: []*Candidate{record(1, retry), candidate(2)}, want: planLines("1 new for orders", "2 new for orders")},
+		"to its own topic":                    {candidates: []*Candidate{candidate(1)}, want: "1 new for orders"},
+		"of a task":                           {candidates: one(func(c *Candidate) { c.Subject, c.Status = SubjectTask, Cancelled }), want: "1 skipped task_subject"},
+		"on its way already":                  {candidates: one(func(c *Candidate) { c.UnderWay = true }), want: "1 skipped already_queued"},
+		"on its way, and closed by hand":      {candidates: one(func(c *Candidate) { c.UnderWay, c.Status = true, Cancelled }), want: "1 skipped already_queued"},
+		"closed":                              {candidates: one(func(c *Candidate) { c.Status = ManuallyResolved }), want: "1 skipped not_pending"},
+		"its letter is not there":             {candidates: one(func(c *Candidate) { c.Letter = "" }), want: "1 skipped payload_gone"},
+		"of no topic":                         {candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 skipped no_target"},
+		"of a topic that cannot be":           {candidates: one(func(c *Candidate) { c.Origin.Topic = "a b" }), want: "1 skipped no_target"},
+		"of no topic, with a target":          {request: RedriveRequest{Target: "other"}, candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 new for other"},
+		"to another topic":                    {request: RedriveRequest{Target: "other"}, candidates: []*Candidate{candidate(1)}, want: "1 new for other"},
+		"from where it would go":              {candidates: one(func(c *Candidate) { c.Origin.Topic = "dead" }), want: "1 skipped dead_letter_topic"},
+		"to the group that failed":            {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{record(1, retry)}, want: "1 new for orders.retry"},
+		"to a group that has no topic":        {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{candidate(1)}, want: "1 skipped no_retry_topic"},
 		"each for itself": {candidates: []*Candidate{candidate(1), candidate(2, func(c *Candidate) { c.Status = Cancelled }), candidate(3)},
 			want: planLines("1 new for orders", "2 skipped not_pending", "3 new for orders")},
 	})
@@ -238,15 +251,19 @@ func TestPlanOfHeaders(t *testing.T) {
 func TestPlanRefusesItsOwnDeadLetters(t *testing.T) {
 	t.Parallel()
 	back := func(c *Candidate) { c.Origin.Topic = "dead" }
-	err := PlanRedrive(RedriveRequest{Target: "dead"}, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
+	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), planID(2).String()) {
 		t.Errorf("to where it came from: %v", err)
 	}
+	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, []*Candidate{candidate(1)}).Refusal()
+	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "Postrider itself writes") {
+		t.Errorf("to Postrider's own topic: %v", err)
+	}
 	for name, p := range map[string]*RedrivePlan{
-		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, []*Candidate{candidate(1)}),
-		"bound for it":        PlanRedrive(RedriveRequest{}, []*Candidate{candidate(1, back)}),
-		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
-		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
+		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, []*Candidate{candidate(1)}),
+		"bound for it":        PlanRedrive(RedriveRequest{}, nil, []*Candidate{candidate(1, back)}),
+		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
+		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
 	} {
 		if err := p.Refusal(); err != nil {
 			t.Errorf("%s: %v", name, err)

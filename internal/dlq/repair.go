@@ -7,8 +7,8 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// Repair gives headers to messages with headers that cannot be read; see Letter.InvalidHeaders. Other messages keep
-// theirs.
+// Repair gives headers to messages with headers that cannot be read (see Letter.InvalidHeaders) or have a name that no
+// writer may send. Other messages keep theirs.
 type Repair struct {
 	// Headers are added to the headers that can be read, and replace the ones of the same name.
 	Headers []message.Header
@@ -24,7 +24,7 @@ func (p Repair) Apply(readable []message.Header) []message.Header {
 	}
 	for _, h := range readable {
 		given := slices.ContainsFunc(p.Headers, func(g message.Header) bool { return g.Name == h.Name })
-		if !given && !message.Reserved(h.Name) {
+		if !given && !message.Reserved(h.Name) && message.ValidHeaderName(h.Name) == nil {
 			out = append(out, h)
 		}
 	}

@@ -59,13 +59,22 @@ func (x *encoder) message(e *Event) (Message, *Outcome) {
 	if err != nil {
 		return m, &Outcome{Class: Permanent, Code: CodeInvalidHeaders, Message: err.Error()}
 	}
+	identity := e.EventID
 	for _, h := range hs {
-		if message.Reserved(h.Name) && h.Name != message.HeaderHops { // which a redrive writes
+		if !message.Reserved(h.Name) {
+			continue
+		}
+		if !e.keepsHeader(h.Name) {
 			return m, &Outcome{Class: Permanent, Code: CodeInvalidHeaders,
 				Message: fmt.Sprintf("header %q: names beginning with %s are the relay's own", h.Name, message.HeaderPrefix)}
 		}
+		if h.Name == message.HeaderRedriveOf {
+			if first, _ := message.ValidRedriveOf(string(h.Value)); first != uuid.Nil {
+				identity = first
+			}
+		}
 	}
-	id := message.Header{Name: message.HeaderEventID, Value: x.id(e.EventID)}
+	id := message.Header{Name: message.HeaderEventID, Value: x.id(identity)}
 	if len(hs) > 0 {
 		m.Headers = append(hs, id)
 		return m, nil

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/message"
 )
 
 // State is where an event stands; it has the values of the column state of postrider.v_outbox_event.
@@ -28,7 +30,8 @@ const (
 type Event struct {
 	// ID is the insertion order.
 	ID int64
-	// EventID is the identity that every copy carries in message.HeaderEventID.
+	// EventID is the identity that every copy carries in message.HeaderEventID. What was redriven carries the identity of
+	// the event that was first sent.
 	EventID uuid.UUID
 	Topic   string
 	// Key and Payload are exact bytes. nil is Kafka's null (no key; a tombstone) and differs from empty.
@@ -55,6 +58,20 @@ type Event struct {
 	TaskUUID uuid.UUID
 	// OfTask says that Postrider itself wrote it about a task (kind task).
 	OfTask bool
+	// Redriven says that Postrider itself wrote it to send a message again (kind redrive).
+	Redriven bool
+}
+
+// keepsHeader reports whether the header is one of ours that the event's row may have. Every writer may count hops. What a
+// message was first sent as is written by Postrider alone: with it, a writer could make inboxes take an event for another.
+func (e *Event) keepsHeader(name string) bool {
+	switch name {
+	case message.HeaderHops:
+		return true
+	case message.HeaderRedriveOf, message.HeaderRedriveFor:
+		return e.OfTask || e.Redriven
+	}
+	return false
 }
 
 // HasKey reports whether the event has a key and therefore an order.

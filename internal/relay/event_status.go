@@ -12,7 +12,7 @@ type EventStatus struct {
 	ID int64 `json:"id,string"`
 	// EventID is its identity, which its record and its dead letters have, too.
 	EventID uuid.UUID `json:"event_id"`
-	// Kind says what it is about: event, a writer's own; task, what Postrider itself writes about a task.
+	// Kind says what it is about: event, a writer's own; task, what Postrider itself writes about a task; redrive, what it sends again.
 	Kind string `json:"kind"`
 	// Topic is the topic that it is bound for.
 	Topic string `json:"topic"`

@@ -50,8 +50,12 @@ func letterAt(e *Event, topic string, fits fit) Message {
 	}
 	for _, h := range hs {
 		switch {
+		case e.keepsHeader(h.Name):
+			if h.Name != message.HeaderHops { // which is added below
+				m.Headers = append(m.Headers, h)
+			}
 		case message.Reserved(h.Name):
-			invalid = invalid || h.Name != message.HeaderHops // which is added below
+			invalid = true
 		case fits < bare:
 			m.Headers = append(m.Headers, h)
 		}

@@ -6,11 +6,17 @@ import "hash/maphash"
 // newest is sent. It is filled while a plan reads the whole round, and asked while the round is carried out.
 type again struct {
 	seed maphash.Seed
-	// cameBack has the names of messages that later letters were sent again for.
-	cameBack map[uint64]struct{}
-	// sending has what the plan counted for each message that would be sent, to take it out.
-	sending map[uint64]counted
+	// newest says of messages that were sent again how often, at most, when they came back.
+	newest map[uint64]int
+	// sending has what the plan counted for the letters that would be sent, to take it out.
+	sending map[sending]counted
 	capped  bool
+}
+
+// sending names letters of one message, which had been sent again so often.
+type sending struct {
+	name uint64
+	hops int
 }
 
 // counted is what a plan counted for the letters of one message.
@@ -20,25 +26,26 @@ type counted struct {
 }
 
 func newAgain() *again {
-	return &again{seed: maphash.MakeSeed(), cameBack: map[uint64]struct{}{}, sending: map[uint64]counted{}}
+	return &again{seed: maphash.MakeSeed(), newest: map[uint64]int{}, sending: map[sending]counted{}}
 }
 
 func (a *again) name(of string) uint64 { return maphash.String(a.seed, of) }
 
 // add counts a letter, also one that the conditions leave out: its message was sent again all the same.
 func (a *again) add(v *verdict) {
-	if v.again != "" && v.again != v.of {
-		if name := a.name(v.again); len(a.cameBack) < maxCounted {
-			a.cameBack[name] = struct{}{}
-		} else if _, known := a.cameBack[name]; !known {
+	name := a.name(v.of)
+	if v.hops > 0 {
+		if hops, known := a.newest[name]; known || len(a.newest) < maxCounted {
+			a.newest[name] = max(hops, v.hops)
+		} else {
 			a.capped = true
 		}
 	}
 	if !v.wanted || v.skip != "" {
 		return
 	}
-	name := a.name(v.of)
-	c, known := a.sending[name]
+	of := sending{name, v.hops}
+	c, known := a.sending[of]
 	if !known && len(a.sending) >= maxCounted {
 		a.capped = true
 		return
@@ -52,14 +59,13 @@ func (a *again) add(v *verdict) {
 	if v.fetched {
 		c.fetched++
 	}
-	a.sending[name] = c
+	a.sending[of] = c
 }
 
 // takeOut counts the letters whose messages came back as left alone, and no longer as sent.
 func (a *again) takeOut(p *Plan) {
-	for name := range a.cameBack {
-		c, sent := a.sending[name]
-		if !sent {
+	for of, c := range a.sending {
+		if a.newest[of.name] <= of.hops {
 			continue
 		}
 		p.Sending -= c.letters
@@ -79,7 +85,7 @@ func (a *again) decide(v *verdict) {
 	if !v.wanted || v.skip != "" {
 		return
 	}
-	if _, came := a.cameBack[a.name(v.of)]; came {
+	if a.newest[a.name(v.of)] > v.hops {
 		v.skip = SentAgain
 	}
 }

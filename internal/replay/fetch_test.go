@@ -62,7 +62,8 @@ func TestReplayFetchesWhatLettersPointTo(t *testing.T) {
 		o.records[4] = dlq.Original{State: dlq.OriginalRefused}
 		o.records[7] = dlq.Original{State: dlq.OriginalFetched, Value: []byte("v7"), Headers: []message.Header{{Name: message.HeaderEventID, Value: []byte(event.String())}}}
 		came := foreign(1000, []byte("k")) // the message of 7 was sent again, and came back
-		came.Headers = append(came.Headers, message.Header{Name: dlq.HeaderReplayOf, Value: []byte("event:" + event.String())})
+		came.Headers = append(came.Headers, message.Header{Name: message.HeaderHops, Value: []byte("1")},
+			message.Header{Name: message.HeaderRedriveOf, Value: []byte("event:" + event.String())})
 		came = set(came, "kafka_dlt-original-consumer-group", "")
 		l.add(1, came)
 		r, err := New(Config{Cluster: l, Publisher: l, Originals: o, Options: optionsOf(nil)})

@@ -80,9 +80,10 @@ type verdict struct {
 	// id and at are the letter's identity and time.
 	id string
 	at time.Time
-	// of names the letter's message and the group that gave it up, as messages that are sent again name theirs. again is the
-	// name of the message that this one was when it was sent again; empty when it never was.
-	of, again string
+	// of names the letter's message, which keeps its name when it is sent again, and the group that gave it up. hops is how
+	// often it had been sent again by then.
+	of   string
+	hops int
 	// points is set for a letter that only points to its message, as long as that was not asked for; fetched says that the
 	// message was there.
 	points  *dlq.Letter
@@ -99,10 +100,7 @@ func (o *Options) decide(r *dlq.Record, since, until time.Time, label string) ve
 
 // decideLetter is decide of a record that was read.
 func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Time, label string) verdict {
-	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: replayOf(&l) + ofGroup + l.ConsumerGroup}
-	if again := sentAgain(l.Headers); again != "" {
-		v.again = again + ofGroup + l.ConsumerGroup
-	}
+	v := verdict{id: l.ID, at: l.DeadLetteredAt(), of: l.FirstSentAs() + ofGroup + l.FailedGroup(), hops: l.Hops}
 	if !since.IsZero() && v.at.Before(since) || !until.IsZero() && (v.at.IsZero() || !v.at.Before(until)) {
 		return v
 	}
@@ -181,10 +179,10 @@ func replayID(letter, target, label string) string {
 
 // headersOf are the headers of a message that is sent again: its own, in order, and the new ones. Headers of ours and
 // of an earlier replay are left out, because they would pile up. traceparent is one of its own: the trace of the
-// message goes on. The event id is made of the replay id: copies of one replay have the same, and a consumer that knows
-// only event ids takes a later replay for new.
+// message goes on. The event id is that of the event that was first sent, and for a record one that is made of its place:
+// it is the same in every replay, so that a group which has handled the message leaves it alone.
 func headersOf(l *dlq.Letter, id string) []message.Header {
-	hs := make([]message.Header, 0, len(l.Headers)+5)
+	hs := make([]message.Header, 0, len(l.Headers)+7)
 	for _, h := range l.Headers {
 		if !message.Reserved(h.Name) && h.Name != dlq.HeaderReplayOf && h.Name != dlq.HeaderReplayID && h.Name != dlq.HeaderReplayOrigin {
 			hs = append(hs, h)
@@ -196,19 +194,18 @@ func headersOf(l *dlq.Letter, id string) []message.Header {
 	if origin := l.Origin(); origin != "" {
 		hs = append(hs, message.Header{Name: dlq.HeaderReplayOrigin, Value: []byte(origin)})
 	}
-	return append(hs,
-		message.Header{Name: message.HeaderHops, Value: strconv.AppendInt(nil, int64(l.Hops+1), 10)},
-		message.Header{Name: message.HeaderEventID, Value: []byte(uuid.NewSHA1(space, []byte(id)).String())})
-}
-
-// sentAgain is what the header replay_of of a letter's message says.
-func sentAgain(hs []message.Header) string {
-	for _, h := range hs {
-		if h.Name == dlq.HeaderReplayOf {
-			return string(h.Value)
-		}
+	of := l.FirstSentAs()
+	event, _ := message.ValidRedriveOf(of)
+	if event == uuid.Nil {
+		event = uuid.NewSHA1(space, []byte(of))
 	}
-	return ""
+	hs = append(hs,
+		message.Header{Name: message.HeaderHops, Value: strconv.AppendInt(nil, int64(l.Hops+1), 10)},
+		message.Header{Name: message.HeaderRedriveOf, Value: []byte(of)})
+	if group := l.FailedGroup(); group != "" {
+		hs = append(hs, message.Header{Name: message.HeaderRedriveFor, Value: []byte(group)})
+	}
+	return append(hs, message.Header{Name: message.HeaderEventID, Value: []byte(event.String())})
 }
 
 // replayOf names the message that is sent again, as the desk's redrives do.

@@ -190,7 +190,7 @@ func TestHeaders(t *testing.T) {
 	id := headerOf(&m, dlq.HeaderReplayID)
 	want := []string{`own="x" false`, `own="" true`, `null="" true`, `="nameless" false`, `own="\x00\xff" false`,
 		`replay_of="record:payments/1/258" false`, fmt.Sprintf("replay_id=%q false", id), `replay_origin="payments/1/258#billing" false`,
-		`postrider-hops="1" false`, fmt.Sprintf("postrider-event-id=%q false", headerOf(&m, message.HeaderEventID))}
+		`postrider-hops="1" false`, `postrider-redrive-of="record:payments/1/258" false`, `postrider-redrive-for="billing" false`, fmt.Sprintf("postrider-event-id=%q false", headerOf(&m, message.HeaderEventID))}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("headers\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -200,7 +200,7 @@ func TestHeaders(t *testing.T) {
 }
 
 // TestHopsProperty replays a message that comes back dead each time: its headers do not grow, its hops count, each
-// replay has ids of its own, and it ends.
+// replay has a replay id of its own, inboxes know the message by one id, and it ends.
 func TestHopsProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -211,6 +211,8 @@ func TestHopsProperty(t *testing.T) {
 		r := foreign(1, []byte("k"))
 		own := len(dlq.Decode(r).Headers)
 		seen := map[string]bool{}
+		first := dlq.Decode(r)
+		event := ""
 		for hop := 1; ; hop++ {
 			r.Topic, r.Offset = source, int64(hop)
 			label := strings.Repeat("n", rapid.IntRange(1, 60).Draw(t, "name")) + ":1732197240000"
@@ -222,18 +224,23 @@ func TestHopsProperty(t *testing.T) {
 				return
 			}
 			again := o.decide(&r, time.Time{}, time.Time{}, label)
-			id, event := headerOf(&v.message, dlq.HeaderReplayID), headerOf(&v.message, message.HeaderEventID)
+			id := headerOf(&v.message, dlq.HeaderReplayID)
+			if event == "" {
+				event = headerOf(&v.message, message.HeaderEventID)
+			}
 			switch {
-			case v.skip != "" || len(v.message.Headers) != own+5:
+			case v.skip != "" || len(v.message.Headers) != own+7:
 				t.Fatalf("hop %d: skip %q, headers %v", hop, v.skip, v.message.Headers)
 			case headerOf(&v.message, message.HeaderHops) != fmt.Sprint(hop):
 				t.Fatalf("hop %d is %s", hop, headerOf(&v.message, message.HeaderHops))
-			case id != headerOf(&again.message, dlq.HeaderReplayID) || event != headerOf(&again.message, message.HeaderEventID):
+			case id != headerOf(&again.message, dlq.HeaderReplayID):
 				t.Fatal("two sendings of one replay have different ids")
-			case len(id) > 128 || seen[id] || seen[event]:
-				t.Fatalf("replay id %s, event id %s", id, event)
+			case event != headerOf(&v.message, message.HeaderEventID) || headerOf(&v.message, message.HeaderRedriveOf) != first.FirstSentAs():
+				t.Fatalf("hop %d: inboxes know it by %v", hop, v.message.Headers)
+			case len(id) > 128 || seen[id]:
+				t.Fatalf("replay id %s", id)
 			}
-			seen[id], seen[event] = true, true
+			seen[id] = true
 			// The consumer gives it up again, and writes its dialect's headers behind the message's own.
 			next := foreign(1, []byte("k"))
 			next.Headers = append(v.message.Headers, next.Headers[3:]...)
@@ -263,8 +270,25 @@ func FuzzJudge(f *testing.F) {
 		if message.ValidTopic(m.Topic) != nil || m.Topic == source || !bytes.Equal(m.Key, key) || !bytes.Equal(m.Value, value) {
 			t.Errorf("message %+v of %+v", m, r)
 		}
-		if n := message.Hops(m.Headers); n < 1 || n > DefaultMaxHops || len(m.Headers) > 7 {
+		if n := message.Hops(m.Headers); n < 1 || n > DefaultMaxHops || len(m.Headers) > 8 {
 			t.Errorf("%d hops, headers %v", n, m.Headers)
 		}
 	})
+}
+
+// TestEventKeepsItsID: a replayed event has the id under which inboxes know it.
+func TestEventKeepsItsID(t *testing.T) {
+	t.Parallel()
+	l := newLetters(1, "orders")
+	l.add(0, dlqtest.Event(1, 1))
+	if _, _, err := replayAll(t, l, optionsOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	m := &l.sent[0]
+	if of := headerOf(m, dlq.HeaderReplayOf); of != "event:"+dlqtest.EventID(1).String() {
+		t.Errorf("replay_of %s", of)
+	}
+	if id := headerOf(m, message.HeaderEventID); id != dlqtest.EventID(1).String() {
+		t.Errorf("event id %s", id)
+	}
 }

@@ -74,19 +74,23 @@ func TestOnlyTheNewestLetterOfAMessage(t *testing.T) {
 	t.Parallel()
 	first := foreign(1, []byte("k"))
 	decoded := dlq.Decode(first)
-	back := set(foreign(7, []byte("k")), dlq.HeaderReplayOf, replayOf(&decoded))
-	thrice := dlq.Decode(back)
+	of := decoded.FirstSentAs()
+	again := func(n int, hops string) dlq.Record {
+		return set(set(foreign(n, []byte("k")), message.HeaderHops, hops), message.HeaderRedriveOf, of)
+	}
+	back := again(7, "1")
 	for name, c := range map[string]struct {
 		records []dlq.Record
 		change  func(*Options)
 		sent    []string
 		again   int64
 	}{
-		"alone":           {records: []dlq.Record{first}, sent: []string{"1"}},
-		"came back":       {records: []dlq.Record{first, foreign(2, nil), back}, sent: []string{"2", "7"}, again: 1},
-		"came back twice": {records: []dlq.Record{first, back, set(foreign(9, []byte("k")), dlq.HeaderReplayOf, replayOf(&thrice))}, sent: []string{"9"}, again: 2},
-		"another group":   {records: []dlq.Record{first, set(set(foreign(7, []byte("k")), dlq.HeaderReplayOf, replayOf(&decoded)), "kafka_dlt-original-consumer-group", "shipping")}, sent: []string{"1", "7"}},
-		"in two calls":    {records: []dlq.Record{first, foreign(2, nil), back}, change: func(o *Options) { o.Max = 1 }, sent: []string{"2", "7"}, again: 1},
+		"alone":                {records: []dlq.Record{first}, sent: []string{"1"}},
+		"came back":            {records: []dlq.Record{first, foreign(2, nil), back}, sent: []string{"2", "7"}, again: 1},
+		"came back twice":      {records: []dlq.Record{first, back, again(9, "2")}, sent: []string{"9"}, again: 2},
+		"another group":        {records: []dlq.Record{first, set(back, "kafka_dlt-original-consumer-group", "shipping")}, sent: []string{"1", "7"}},
+		"an older one is gone": {records: []dlq.Record{first, again(9, "2")}, sent: []string{"9"}, again: 1},
+		"in two calls":         {records: []dlq.Record{first, foreign(2, nil), back}, change: func(o *Options) { o.Max = 1 }, sent: []string{"2", "7"}, again: 1},
 	} {
 		l := newLetters(1, "payments", "orders")
 		l.add(0, c.records...)
@@ -477,21 +481,5 @@ func TestRetentionGoesAhead(t *testing.T) {
 	p, res, err := replayAll(t, l, optionsOf(nil))
 	if err != nil || p.Missed != 7 || res.Missed != 7 || res.Sent != 10 || res.Remaining != 0 {
 		t.Errorf("%d missed, %+v, %v", p.Missed, res, err)
-	}
-}
-
-func TestEventIDIsPerReplay(t *testing.T) {
-	t.Parallel()
-	l := newLetters(1, "orders")
-	l.add(0, dlqtest.Event(1, 1))
-	if _, _, err := replayAll(t, l, optionsOf(nil)); err != nil {
-		t.Fatal(err)
-	}
-	m := &l.sent[0]
-	if of := headerOf(m, dlq.HeaderReplayOf); of != "event:"+dlqtest.EventID(1).String() {
-		t.Errorf("replay_of %s", of)
-	}
-	if id := headerOf(m, message.HeaderEventID); id == dlqtest.EventID(1).String() || len(id) != 36 {
-		t.Errorf("event id %s", id)
 	}
 }

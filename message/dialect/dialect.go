@@ -78,13 +78,13 @@ const (
 // Writers returns every dialect that Encode writes.
 func Writers() []Writer { return []Writer{Postrider, Spring, Connect} }
 
-// Owns reports whether a header of a record is the bookkeeping of a dialect, and none of the message. The event's id
-// and the count of its replays are the message's own, although their names begin like ours: without the second a message
-// that always fails could be replayed for ever.
+// Owns reports whether a header of a record is the bookkeeping of a dialect, and none of the message. The event's id, the
+// count of its replays and what it was first sent as are the message's own, although their names begin like ours: without
+// the second a message that always fails could be replayed for ever.
 func (w Writer) Owns(name string) bool {
 	switch w {
 	case Postrider:
-		return message.Reserved(name) && name != message.HeaderEventID && name != message.HeaderHops
+		return message.Reserved(name) && !slices.Contains(messagesOwn, name)
 	case Spring:
 		return slices.ContainsFunc(springPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	case Connect:
@@ -92,6 +92,9 @@ func (w Writer) Owns(name string) bool {
 	}
 	return false
 }
+
+// messagesOwn are the headers of ours that stay with a message.
+var messagesOwn = []string{message.HeaderEventID, message.HeaderHops, message.HeaderRedriveOf, message.HeaderRedriveFor}
 
 // Encode returns the headers of a dead letter: the record's own, in order, without bookkeeping of ours or of the chosen
 // dialects, and then the sets of the chosen dialects, Postrider and Spring by default. If the record already has a set

@@ -29,6 +29,8 @@ type Operation struct {
 	Options dlq.OperationOptions `json:"options"`
 	// Plan is what it would do, as it looked when it was planned.
 	Plan dlq.Plan `json:"plan"`
+	// Reaches says whom the messages of a redrive would reach, by topic. It is empty once the operation has begun.
+	Reaches []Reach `json:"reaches"`
 	// Items is how many investigations are in its scope.
 	Items int64 `json:"items"`
 	// Done is how many of them were treated.
@@ -71,13 +73,17 @@ func NewOperation(o dlq.Operation) Operation {
 	v := Operation{
 		UUID: o.UUID, Kind: o.Kind, Name: o.Name, Reason: OrNull(o.Reason), Actor: o.Actor, State: o.State,
 		Scope: Scope{IDs: len(o.Scope.Entries), Group: OrNull(o.Scope.Group)}, Options: o.Options, Plan: o.Plan,
-		Items: o.Items, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed, Delivered: o.Delivered, CameBack: o.CameBack, Error: OrNull(o.Error),
+		Reaches: []Reach{},
+		Items:   o.Items, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed, Delivered: o.Delivered, CameBack: o.CameBack, Error: OrNull(o.Error),
 		CreatedAt: Time(o.CreatedAt), StartedAt: TimeOrNull(o.StartedAt), TreatedAt: TimeOrNull(o.TreatedAt), FinishedAt: TimeOrNull(o.FinishedAt),
 		UpdatedAt: Time(o.UpdatedAt),
 	}
 	if o.Scope.Filter != nil {
 		f := NewEntryFilter(*o.Scope.Filter)
 		v.Scope.Filter = &f
+	}
+	if o.State == dlq.Planned {
+		v.Reaches = each(NewReach, o.Reaches)
 	}
 	if v.Plan.Topics == nil {
 		v.Plan.Topics = map[string]int64{}

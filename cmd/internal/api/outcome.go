@@ -17,6 +17,10 @@ type Requeued struct {
 	Skipped []Skipped `json:"skipped"`
 	// StoppedTasks are the tasks that the requeued events belong to and that the redrive does not bring back; never null.
 	StoppedTasks []StoppedTask `json:"stopped_tasks"`
+	// Reaches says whom the messages reach, by the topic that they are sent to.
+	Reaches []Reach `json:"reaches"`
+	// DryRun says that nothing was sent: this is what would be.
+	DryRun bool `json:"dry_run"`
 }
 
 // StoppedTask is a task in the dead-letter state of its machine. To send an event of it again leaves it there.
@@ -32,6 +36,34 @@ type StoppedTask struct {
 // NewStoppedTask is such a task as it is shown.
 func NewStoppedTask(t dlq.StoppedTask) StoppedTask {
 	return StoppedTask{t.UUID, t.State, fmt.Sprintf("task %s is in %s, and an event that is sent again does not bring it back; postrider task retry %[1]s does, and writes its start event anew", t.UUID, t.State)}
+}
+
+// Reach says whom messages reach when they are sent to a topic.
+type Reach struct {
+	// Topic is the topic.
+	Topic string `json:"topic"`
+	// Messages is how many are sent there.
+	Messages int64 `json:"messages"`
+	// FailedGroups are the consumer groups that gave them up; none for what the relay gave up.
+	FailedGroups []string `json:"failed_groups"`
+	// OtherGroups are the other consumer groups that read the topic: groups with committed offsets or members. Null where
+	// that is not known.
+	OtherGroups *[]string `json:"other_groups"`
+	// FailedGroupsAlone says that no other group is known to read the topic. False where that is not known.
+	FailedGroupsAlone bool `json:"failed_groups_alone"`
+	// Explanation says it for people.
+	Explanation string `json:"explanation"`
+}
+
+// NewReach is a reach as it is shown.
+func NewReach(r dlq.Reach) Reach {
+	v := Reach{Topic: r.Topic, Messages: r.Messages, FailedGroups: append([]string{}, r.Failed...), Explanation: r.Explain()}
+	if r.Unknown == "" {
+		others := append([]string{}, r.Others...)
+		v.OtherGroups = &others
+		v.FailedGroupsAlone = len(r.Others) == 0 && len(r.Failed) > 0
+	}
+	return v
 }
 
 // Skipped is an investigation that was left alone.
@@ -53,7 +85,7 @@ func NewRequeued(named []uuid.UUID, done dlq.Requeued) Requeued {
 	for _, s := range done.Skipped {
 		skipped[s.Entry] = s.Reason
 	}
-	v := Requeued{[]uuid.UUID{}, []Skipped{}, each(NewStoppedTask, done.Stopped)}
+	v := Requeued{Requeued: []uuid.UUID{}, Skipped: []Skipped{}, StoppedTasks: each(NewStoppedTask, done.Stopped), Reaches: each(NewReach, done.Reaches)}
 	for _, id := range named {
 		if sent[id] {
 			v.Requeued = append(v.Requeued, id)

@@ -69,6 +69,13 @@ type Services struct {
 	Archive        *ledgerpostgres.Archive
 	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
 	Fetcher *dlq.Fetcher
+	sender  dlq.Redriver
+}
+
+// Brokers are what people ask the brokers for.
+type Brokers interface {
+	dlq.Originals
+	dlq.Readers
 }
 
 // NewOriginals reads single records from the brokers of the settings. It connects when it is used.
@@ -76,19 +83,17 @@ func NewOriginals(c config.Config, log *slog.Logger, options []kgo.Opt) (*dlqkaf
 	return dlqkafka.NewOriginals(dlqkafka.OriginalsConfig{Brokers: c.Kafka.Brokers, ClientID: c.DLQ.Group, Logger: log, Options: options})
 }
 
-// AskBrokers lets the desk ask for the records that letters point to, before it sends them again and when it is told to.
-func (d *Services) AskBrokers(originals dlq.Originals, log *slog.Logger) (err error) {
-	d.Fetcher, err = dlq.NewFetcher(dlq.FetcherConfig{Pointers: d.Investigations, Originals: originals, Logger: log})
+// AskBrokers lets the desk ask for the records that letters point to, before it sends them again and when it is told to,
+// and for the consumer groups that read the topics it sends to.
+func (d *Services) AskBrokers(brokers Brokers, log *slog.Logger) (err error) {
+	if d.Fetcher, err = dlq.NewFetcher(dlq.FetcherConfig{Pointers: d.Investigations, Originals: brokers, Logger: log}); err == nil {
+		d.sender = dlq.Reaching(d.Fetcher.Redriver(d.Redriver), brokers)
+	}
 	return err
 }
 
-// Sender sends dead letters' messages again.
-func (d *Services) Sender() dlq.Redriver {
-	if d.Fetcher == nil {
-		return d.Redriver
-	}
-	return d.Fetcher.Redriver(d.Redriver)
-}
+// Sender sends dead letters' messages again, and says whom they reach.
+func (d *Services) Sender() dlq.Redriver { return d.sender }
 
 // Operations are what an operator works on.
 func (d *Services) Operations() dlq.Operations {
@@ -119,6 +124,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor, Auditor: d.Auditor})
 	d.Tasks, errs[3] = actions.NewTasks(actions.Config{Pool: pool, Auditor: d.Auditor})
 	d.Outbox, errs[4] = actions.NewOutbox(actions.Config{Pool: pool, Auditor: d.Auditor, LetterTopic: c.DLQTopicOf})
+	d.sender = dlq.Reaching(d.Redriver, nil)
 	return d, errors.Join(errs[:]...)
 }
 

@@ -151,15 +151,20 @@ func (c *commands) dlqRequeue() *cobra.Command {
 	var at acting
 	var target string
 	var hops int
+	var dry bool
 	var change edited
 	cmd := &cobra.Command{
 		Use:   "requeue ID...",
 		Short: "Send the messages of investigations again",
-		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes out with
-the headers replay_of and replay_id, and with postrider-hops, which counts: past --max-hops it is left alone. One that
-halts its key goes back to its place instead. A record that a letter only points to is fetched first (see dlq fetch).
-Investigations that cannot be sent again are left alone, and the output says why; then the exit code is 3. An id that
-does not exist fails the whole command, and nothing is sent. dlq.requeue_limit is for the API alone.
+		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes to the retry
+topic of the consumer group that failed, where its letter names one, and otherwise to where it was bound for or came
+from; --target says another place. The output names the consumer groups that read the topic, and --dry-run names them
+before anything is sent. A message keeps the id by which an inbox knows it: groups that have handled it leave it alone.
+
+postrider-hops counts: past --max-hops a message is left alone. One that halts its key goes back to its place instead.
+A record that a letter only points to is fetched first (see dlq fetch). Investigations that cannot be sent again are
+left alone, and the output says why; then the exit code is 3. An id that does not exist fails the whole command, and
+nothing is sent. dlq.requeue_limit is for the API alone.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
 replace all headers), --header-none. The dead letter keeps the original. A message of which some headers cannot be
@@ -183,11 +188,16 @@ them see op plan --header.`,
 				if done, err := c.askBrokers(d); err == nil {
 					defer done()
 				} // otherwise the records that letters point to are not asked for, and the output names the missing ones
-				done, err := d.Sender().Redrive(ctx, dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Actor: actor})
+				req, send := dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Actor: actor}, d.Sender().Redrive
+				if dry {
+					send = d.Sender().Preview
+				}
+				done, err := send(ctx, req)
 				if err != nil {
 					return noEntry(err)
 				}
 				view := api.NewRequeued(ids, done)
+				view.DryRun = dry
 				if err := out.print(c.stdout, view, func(w io.Writer) error { return requeuedTable(w, view) }); err != nil {
 					return err
 				}
@@ -198,7 +208,8 @@ them see op plan --header.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&target, "target", "", "send to this `topic`, or to group, the retry topic of the consumer group that failed; by default to where each message was bound for or came from")
+	cmd.Flags().StringVar(&target, "target", "", targetHelp)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "send nothing: say what would be sent where, and which consumer groups read that")
 	cmd.Flags().IntVar(&hops, "max-hops", dlq.DefaultMaxHops, "how often a message is sent again in all, 1 to 1000")
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
@@ -208,8 +219,16 @@ them see op plan --header.`,
 	return cmd
 }
 
+// targetHelp is that of --target.
+const targetHelp = "send to this `topic`; or to group, the retry topic of the consumer group that failed; or to origin, where each message was bound for or came from. By default to group where the letter names a retry topic, otherwise to origin"
+
 func requeuedTable(w io.Writer, v api.Requeued) error {
-	fmt.Fprintf(w, "%d on their way, %d left alone.\n", len(v.Requeued), len(v.Skipped))
+	what := "on their way"
+	if v.DryRun {
+		what = "would be sent"
+	}
+	fmt.Fprintf(w, "%d %s, %d left alone.\n", len(v.Requeued), what, len(v.Skipped))
+	showReaches(w, v.Reaches)
 	for _, t := range v.StoppedTasks {
 		fmt.Fprintf(w, "Note: %s.\n", t.Explanation)
 	}
@@ -221,6 +240,13 @@ func requeuedTable(w io.Writer, v api.Requeued) error {
 		rows[i] = []string{s.ID.String(), string(s.Reason), s.Explanation}
 	}
 	return wideGrid(w, []string{"LEFT ALONE", "REASON", ""}, rows)
+}
+
+// showReaches says whom messages reach, a line for each topic.
+func showReaches(w io.Writer, all []api.Reach) {
+	for _, r := range all {
+		fmt.Fprintf(w, "%d to %s: %s.\n", r.Messages, visible(r.Topic), visible(r.Explanation))
+	}
 }
 
 func (c *commands) dlqPurge() *cobra.Command {

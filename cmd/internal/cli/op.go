@@ -91,7 +91,10 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				n.Actor = actor
-				planned, err := d.Redriver.PlanOperation(ctx, n)
+				if done, err := c.askBrokers(d); err == nil {
+					defer done()
+				} // otherwise the plan says that the groups that read the topics are not known
+				planned, err := d.Sender().PlanOperation(ctx, n)
 				if err != nil {
 					return notPlanned(err, n)
 				}
@@ -117,7 +120,7 @@ Messages of which some headers cannot be read are left alone, unless --header or
 	which.bind(c, cmd, "the pending ones", "where-status")
 	f.StringVar(&which.Status, "where-status", "", "with --kind purge: investigations with this `status`, not the pending ones: "+join(dlq.Statuses()))
 	f.Bool("all", false, "all pending ones")
-	f.StringVar(&n.Options.Target, "target", "", "send to this `topic`, or to group, the retry topic of the consumer group that failed; by default to where each message was bound for or came from")
+	f.StringVar(&n.Options.Target, "target", "", targetHelp)
 	f.IntVar(&n.Options.MaxHops, "max-hops", 0, "how often a message is sent again in all, 1 to 1000; 0 is 3")
 	f.Float64Var(&n.Options.Rate, "rate", 0, "treat so many a second at most; 0 is no limit")
 	f.IntVar(&n.Options.Canary, "canary", 0, "send so many first, and wait for what becomes of them")
@@ -206,7 +209,10 @@ func (c *commands) opShow() *cobra.Command {
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				found, err := d.Redriver.Operation(ctx, ids[0])
+				if done, err := c.askBrokers(d); err == nil {
+					defer done()
+				}
+				found, err := d.Sender().Operation(ctx, ids[0])
 				if err != nil {
 					return noOperation(err)
 				}
@@ -333,7 +339,7 @@ func showOperation(w io.Writer, o api.Operation) error {
 		}
 		topics += fmt.Sprintf("%s (%d) ", at, p.Topics[name])
 	}
-	return fields(w,
+	if err := fields(w,
 		[2]string{"Operation", o.UUID.String()},
 		[2]string{"Name", o.Name},
 		[2]string{"Why", value(o.Reason)},
@@ -351,7 +357,11 @@ func showOperation(w io.Writer, o api.Operation) error {
 		[2]string{"Headers", unreadable(o)},
 		[2]string{"Topics", topics},
 		[2]string{"Progress", progress(o)},
-	)
+	); err != nil {
+		return err
+	}
+	showReaches(w, o.Reaches)
+	return nil
 }
 
 // unreadable says what becomes of messages with headers that cannot be read.

@@ -48,11 +48,12 @@ the message came from), group (the consumer group that failed), key, header:NAME
 characters, ? is one, a backslash takes their meaning away.
 
 A message is sent with the letter's key, payload and own headers, byte for byte. The headers of the dead letter and of
-an earlier replay are left out. New are replay_of, replay_id, replay_origin and postrider-event-id, which are the same
-however often one replay sends a letter, and postrider-hops, which counts replays and redrives: past --max-hops a
-message is left alone. The timestamp is that of sending. A traceparent goes along unchanged, so what handles the message
-goes on with its trace. A letter that only points to its record gets the message from there, as long as that is kept;
-otherwise it is left alone and counted, as are letters whose dialect is not known where no topic is given.
+an earlier replay are left out. New are replay_of, replay_id and replay_origin, which are the same however often one
+replay sends a letter; postrider-event-id and postrider-redrive-of, the ids by which an inbox knows the message since it
+was first sent; and postrider-hops, which counts replays and redrives: past --max-hops a message is left alone. The
+timestamp is that of sending. A traceparent goes along unchanged, so what handles the message goes on with its trace.
+A letter that only points to its record gets the message from there, as long as that is kept; otherwise it is left alone
+and counted, as are letters whose dialect is not known where no topic is given.
 
 A replay has a name, made of what is asked for, or given by --run. How far it is, is committed as the offsets of the
 consumer group postrider-replay-NAME. After any end of the command, kill -9 as well, the same command goes on: what was

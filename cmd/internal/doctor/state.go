@@ -70,6 +70,10 @@ func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, to
 		return warn("mend what refuses the events, then postrider outbox release HOLD; or postrider outbox give-up HOLD, if they are never to go; postrider outbox holds --cause circuit_breaker lists them",
 			"%d circuit breakers are open for %v: too many events failed in one way, and those wait (%s, %s); everything else goes", count, age, where, code)
 	case relay.CauseRoute:
+		if code == "INVALID_TOPIC_EXCEPTION" {
+			return fail("no producer can ever write to such a topic: postrider outbox give-up HOLD makes dead letters of its events; postrider outbox holds --cause route lists them",
+				"%d topics are refused by the brokers for %v: %s (%s)", count, age, where, code)
+		}
 		return fail("create the topics, or grant Write on them", "%d topics cannot be written to for %v: %s (%s)", count, age, where, code)
 	}
 	if age < l.lateWarning {

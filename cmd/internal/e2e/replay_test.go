@@ -52,9 +52,9 @@ func TestReplayWalk(t *testing.T) {
 			t.Errorf("once more:\n%s", out)
 		}
 		want := []string{
-			"2 k1 3 one tenant=a=b,replay_of=record:" + to + "/0/4,replay_id=ID:1,replay_origin=" + to + "/0/4,postrider-hops=1",
-			"2 k1 3 two tenant=a=b,replay_of=record:" + to + "/0/5,replay_id=ID:1,replay_origin=" + to + "/0/5,postrider-hops=1",
-			"2 k2 5 three tenant=a=b,replay_of=record:" + to + "/0/9,replay_id=ID:1,replay_origin=" + to + "/0/9,postrider-hops=1",
+			"2 k1 3 one tenant=a=b,replay_of=record:" + to + "/0/4,replay_id=ID:1,replay_origin=" + to + "/0/4,postrider-hops=1,postrider-redrive-of=record:" + to + "/0/4",
+			"2 k1 3 two tenant=a=b,replay_of=record:" + to + "/0/5,replay_id=ID:1,replay_origin=" + to + "/0/5,postrider-hops=1,postrider-redrive-of=record:" + to + "/0/5",
+			"2 k2 5 three tenant=a=b,replay_of=record:" + to + "/0/9,replay_id=ID:1,replay_origin=" + to + "/0/9,postrider-hops=1,postrider-redrive-of=record:" + to + "/0/9",
 		}
 		got := records(t, b, to, len(want))
 		for i := range got {

@@ -21,8 +21,9 @@ type nothing struct{}
 type requeueBody struct {
 	// IDs are 1 to DLQ_REQUEUE_LIMIT investigations.
 	IDs []string `json:"ids"`
-	// Target is the topic to send to, or group, the retry topic of the consumer group that failed. Where it is left out,
-	// each message goes where it was bound for or came from.
+	// Target is the topic to send to; or group, the retry topic of the consumer group that failed; or origin, where each
+	// message was bound for or came from. Where it is left out, it is group for a letter that names a retry topic, and
+	// origin for the others.
 	Target string `json:"target,omitempty"`
 	// MaxHops is how often a message is sent again in all, by redrives and replays; one that came back dead so often is
 	// skipped. A message that goes back to its own place in the outbox does not count.
@@ -30,6 +31,8 @@ type requeueBody struct {
 	// Edit is how the message is changed, of one investigation; the letter keeps the original. It needs the scope
 	// redrive:edit.
 	Edit *editBody `json:"edit,omitempty"`
+	// DryRun is true to send nothing: the answer says what would be sent, and whom it would reach.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // editBody is how a message is changed before it is sent again. It has its payload in one way, or not at all.

@@ -182,6 +182,7 @@ func (s *showing) investigations() {
 	one, closed, purged := s.die(1), s.die(2), s.die(3)
 	s.show("GET", "/dlq?page_size=1", "")
 	s.show("PATCH", "/dlq/"+closed, `{"resolution_status": "manually_resolved", "resolution_notes": "sent by hand", "resolved_by": "ann", "metadata": {"ticket": "OPS-17"}, "assignee": "ann"}`)
+	s.show("GET", "/dlq/"+one+"/requeue", "")
 	s.show("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q, %q], "max_hops": 5}`, one, closed))
 	s.show("GET", "/dlq/"+one, "")
 	s.show("GET", "/dlq/"+one+"/payload?why=OPS-17", "")

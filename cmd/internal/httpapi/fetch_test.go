@@ -34,6 +34,15 @@ func (o *originals) Fetch(_ context.Context, places []dlq.Place) []dlq.Original 
 	return slices.Repeat([]dlq.Original{o.answer}, len(places))
 }
 
+// Readers says that two groups read every topic.
+func (o *originals) Readers(_ context.Context, topics []string) (map[string][]string, error) {
+	all := map[string][]string{}
+	for _, topic := range topics {
+		all[topic] = []string{"mail", "billing"}
+	}
+	return all, nil
+}
+
 // pointing is the investigation of a letter that only points to a record, which could not be asked for.
 func (r *rig) pointing(offset string) string {
 	r.t.Helper()

@@ -154,12 +154,43 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 			return nil, err
 		}
 	}
+	if b.DryRun {
+		would, err := s.Redriver.Preview(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		v := api.NewRequeued(ids, would)
+		v.DryRun = true
+		return v, nil
+	}
 	done, err := s.Redriver.Redrive(ctx, req)
 	if err != nil {
 		return nil, err
 	}
 	s.say("dlq.requeue", began, "requeued", len(done.Entries), "skipped", len(done.Skipped), "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
 	return api.NewRequeued(ids, done), nil
+}
+
+// previewRequeue says where the message of an investigation would be sent, and whom it would reach there.
+func (s *Services) previewRequeue(ctx context.Context, r *Request) (any, error) {
+	id, err := r.id("id")
+	if err != nil {
+		return nil, err
+	}
+	target, err := r.text("target")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	would, err := s.Redriver.Preview(ctx, dlq.RedriveRequest{Entries: []uuid.UUID{id}, Target: target, Actor: r.Actor.Name})
+	if err != nil {
+		return nil, err
+	}
+	v := api.NewRequeued([]uuid.UUID{id}, would)
+	v.DryRun = true
+	return v, nil
 }
 
 // entryIDs reads 1 to limit ids of investigations. One that is given twice counts once.

@@ -162,6 +162,7 @@ func (r *rig) driveRequeue() {
 	task := value[string](r, `select dlq_entry_uuid::text from postrider.dlq_entry where subject_type = 'task' limit 1`)
 	r.ask("PATCH", "/dlq/"+closed, `{"resolution_status": "cancelled"}`).is(200)
 	body := fmt.Sprintf(`{"ids": [%q, %q, %q]}`, id, closed, task)
+	r.driveReach(id)
 	done := r.ask("POST", "/dlq/requeue", body).is(200)
 	if got := fmt.Sprint(done.at("requeued")); got != "["+id+"]" {
 		t.Errorf("%s", done.Raw)

@@ -42,6 +42,7 @@ func (s *Services) Routes() []Route {
 		{get, "/dlq/{id}", access.Read, 1, s.getEntry, nil, api.Detail{}},
 		{patch, "/dlq/{id}", access.Resolve, 1, s.changeEntry, changeEntryBody{}, api.ChangedEntry{}},
 		{post, "/dlq/{id}/fetch", access.Resolve, redriveCost, s.fetchOriginal, &nothing{}, api.Fetched{}},
+		{get, "/dlq/{id}/requeue", access.Read, 1, s.previewRequeue, nil, api.Requeued{}},
 		{get, "/dlq/{id}/payload", access.ReadPayload, 1, s.revealLetter, nil, api.Letter{}},
 
 		{get, "/groups", access.Read, 1, s.listGroups, nil, api.List[api.Group]{}},

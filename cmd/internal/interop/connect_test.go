@@ -58,7 +58,7 @@ func TestConnect(t *testing.T) {
 		}
 	}
 	for payload, hs := range d.redriven(ctx, t, topic, letters) {
-		if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, message.HeaderHops}) {
+		if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, message.HeaderHops, message.HeaderRedriveOf, message.HeaderRedriveFor}) {
 			t.Errorf("%s is sent again with %v", payload, names(hs))
 		}
 	}

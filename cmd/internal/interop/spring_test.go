@@ -52,7 +52,7 @@ func TestSpring(t *testing.T) {
 			}
 		}
 		for payload, hs := range d.redriven(ctx, t, test.topic, letters) {
-			if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, message.HeaderHops}) {
+			if !slices.Equal(names(hs), []string{"own", dlq.HeaderReplayOf, dlq.HeaderReplayID, dlq.HeaderReplayOrigin, message.HeaderHops, message.HeaderRedriveOf, message.HeaderRedriveFor}) {
 				t.Errorf("%s is sent again with %v", payload, names(hs))
 			}
 		}

@@ -225,7 +225,7 @@ func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := r.sent()
-	if got := fmt.Sprint(out[len(out)-1].Headers); got != fmt.Sprintf("[[h v] [replay_of event:%s] [replay_id %s:1] [postrider-hops 1]]", eventOf(t, r, pending), pending) {
+	if got := fmt.Sprint(out[len(out)-1].Headers); got != fmt.Sprintf("[[h v] [replay_of event:%s] [replay_id %s:1] [postrider-hops 1] [postrider-redrive-of event:%[1]s]]", eventOf(t, r, pending), pending) {
 		t.Errorf("the headers are %s", got)
 	}
 }

@@ -32,7 +32,18 @@ func scanOperation(row pgx.CollectableRow) (o dlq.Operation, err error) {
 		Forgiven          int64 `json:"forgiven"`
 		ForgivenDelivered int64 `json:"forgiven_delivered"`
 	}
-	err = errors.Join(json.Unmarshal(scope, &o.Scope), json.Unmarshal(opts, &options), json.Unmarshal(plan, &o.Plan))
+	var whole struct { // with what dlq_plan_operation notes beside the plan
+		*dlq.Plan
+		Reaches []dlq.Reach `json:"reaches"`
+	}
+	whole.Plan = &o.Plan
+	err = errors.Join(json.Unmarshal(scope, &o.Scope), json.Unmarshal(opts, &options), json.Unmarshal(plan, &whole))
+	if o.Kind == dlq.OpRedrive {
+		o.Reaches = whole.Reaches
+		for i := range o.Reaches {
+			o.Reaches[i].Unknown = dlq.NotAsked
+		}
+	}
 	o.Options, o.ForgivenCameBack, o.ForgivenDelivered = options.OperationOptions, options.Forgiven, options.ForgivenDelivered
 	return o, err
 }
@@ -145,14 +156,20 @@ func distinctIDs(ids []uuid.UUID) []uuid.UUID {
 	})
 }
 
-// targetIsElsewhere refuses to send messages to the dead-letter topic that they came from.
+// targetIsElsewhere refuses to send messages to the dead-letter topic that they came from, and to Postrider's own topics.
 func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target string) error {
-	if target == "" || target == dlq.TargetGroup {
+	if target == "" || target == dlq.TargetGroup || target == dlq.TargetOrigin {
 		return nil
+	}
+	var own bool
+	if err := tx.QueryRow(ctx, `select exists (select from postrider.outbox_own_topic o where o.topic = $1)`, target).Scan(&own); err != nil {
+		return translate("read Postrider's own topics", err)
 	}
 	var n int64
 	var entry uuid.UUID
 	switch err := tx.QueryRow(ctx, operationOwnTopic, id, target).Scan(&n, &entry); {
+	case errors.Is(err, pgx.ErrNoRows) && own:
+		return dlq.RefuseOwnTopic(target)
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:
@@ -163,7 +180,7 @@ func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target stri
 
 // halting are the events in the scope that halt their key, and go back to their place.
 func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation) ([]int64, error) {
-	if n.Kind != dlq.OpRedrive || n.Options.Target != "" {
+	if n.Kind != dlq.OpRedrive || n.Options.Target != "" && n.Options.Target != dlq.TargetOrigin {
 		return []int64{}, nil
 	}
 	rows, err := tx.Query(ctx, operationEvents, id)

@@ -159,6 +159,46 @@ func stoppedTasks(ctx context.Context, tx pgx.Tx, tasks []uuid.UUID) ([]dlq.Stop
 	return stopped, translate(doing, err)
 }
 
+// Preview implements dlq.Redriver.
+func (r *Redriver) Preview(ctx context.Context, req dlq.RedriveRequest) (dlq.Requeued, error) {
+	if err := req.Check(); err != nil {
+		return dlq.Requeued{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var would dlq.Requeued
+	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		plan, err := planRedrive(ctx, tx, req)
+		if err != nil {
+			return err
+		}
+		found := make([]uuid.UUID, len(plan.Candidates))
+		for i, c := range plan.Candidates {
+			found[i] = c.Entry
+		}
+		if err := errors.Join(allThere(req.Entries, found), plan.Refusal()); err != nil {
+			return err
+		}
+		if err := checkOutbox(ctx, tx, plan); err != nil {
+			return err
+		}
+		halting, behind, err := r.exceptions.Halting(ctx, tx, column(plan.Events(), idInOutbox))
+		if err != nil {
+			return err
+		}
+		for _, c := range plan.CheckKeys(halting, behind) {
+			c.RedrivenInPlace()
+		}
+		plan.NewEvents()
+		would = plan.Result()
+		return nil
+	})
+	if err != nil {
+		return dlq.Requeued{}, err
+	}
+	return would, nil
+}
+
 // lockEntries locks investigations with redriveLock, or with purgeLock if they are to be purged, and returns the ones
 // that exist.
 func lockEntries(ctx context.Context, tx pgx.Tx, lock string, ids []uuid.UUID) ([]uuid.UUID, error) {
@@ -196,23 +236,31 @@ func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.R
 	if err != nil {
 		return nil, translate(doing, err)
 	}
-	return dlq.PlanRedrive(req, candidates), nil
+	rows, err = tx.Query(ctx, `select o.topic from postrider.outbox_own_topic o`)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	own, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, translate("read Postrider's own topics", err)
+	}
+	return dlq.PlanRedrive(req, own, candidates), nil
 }
 
 func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
 	c := &dlq.Candidate{}
-	var letter, letterTopic, retryTopic *string
+	var letter, letterTopic, group, retryTopic *string
 	var event, task *uuid.UUID
 	var partition, letterPartition *int32
 	var offset, letterOffset *int64
 	var readable string
 	err := row.Scan(&c.Entry, &c.Subject, &c.Status, &c.UnderWay, &letter, &event, &c.Episode,
-		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &retryTopic, &c.Hops,
+		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &group, &retryTopic, &c.Misplaced, &c.Hops,
 		&c.Unreadable, &readable, &c.Bytes, &task)
 	if err != nil {
 		return nil, err
 	}
-	c.Letter, c.Event, c.Task, c.RetryTopic = value(letter), value(event), value(task), value(retryTopic)
+	c.Letter, c.Event, c.Task, c.Group, c.RetryTopic = value(letter), value(event), value(task), value(group), value(retryTopic)
 	c.Origin.Partition, c.Origin.Offset = value(partition), value(offset)
 	c.ReadAt = dlq.Place{Topic: value(letterTopic), Partition: value(letterPartition), Offset: value(letterOffset)}
 	if readable == "" {

@@ -55,7 +55,7 @@ func (r *redriving) messages(from int) map[string]uuid.UUID {
 	die("of a task", holds("task"), `kind = 'task', max_attempts = 7, task_uuid = '00000000-0000-0000-0000-000000000007'`)
 	die("traced", holds("traced", h("a", "1"), h("traceparent", oldTrace), h("tracestate", "v=1"), h("b", "2")))
 	die("traced twice", holds("twice", h("traceparent", oldTrace), h("traceparent", oldTrace)))
-	die("copied headers", holds("copied", h("Postrider-X", "1"), h("", "n"), h("replay_id", "old"), h("kept", "1"), h("kept", "\xff"), h("replay_traceparent", "o")))
+	die("copied headers", holds("copied", h("Postrider-X", "1"), h("replay_id", "old"), h("kept", "1"), h("kept", "\xff"), h("replay_traceparent", "o")))
 	die("sent before", func(l *dlq.Letter) { l.Hops, l.Payload = 2, []byte("before") })
 	die("too large", holds(strings.Repeat("x", 200)))
 	die("gone", elsewhere)
@@ -136,7 +136,7 @@ func TestABatchIsTheSameAsOneByOne(t *testing.T) {
 			t.Errorf("%s: alone\n%s\ntogether\n%s", name, a, b)
 		}
 	}
-	if text := r.written(together["traced"]); !strings.Contains(text, `["traceparent", "FRESH"], ["b", "2"], ["replay_of", "event:SUBJECT"], ["replay_id", "ENTRY:1"], ["postrider-hops", "1"], ["replay_traceparent", "`+oldTrace+`"]]`) {
+	if text := r.written(together["traced"]); !strings.Contains(text, `["traceparent", "FRESH"], ["b", "2"], ["replay_of", "event:SUBJECT"], ["replay_id", "ENTRY:1"], ["postrider-hops", "1"], ["postrider-redrive-of", "event:SUBJECT"], ["replay_traceparent", "`+oldTrace+`"]]`) {
 		t.Errorf("traced: %s", text)
 	}
 	if text := r.written(together["of a task"]); !strings.HasPrefix(text, "task|orders|") || !strings.Contains(text, "|7|00000000-0000-0000-0000-000000000007|pending|") {

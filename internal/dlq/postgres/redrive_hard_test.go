@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
 	"github.com/postrider/postrider/internal/testenv/outboxtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
 )
 
@@ -227,30 +228,35 @@ func TestGoneAfterItDiedAgain(t *testing.T) {
 	}
 }
 
-// TestHeadersThatTheRelayRefuses do not kill a message that is sent again: a consumer copied our headers with the rest.
+// TestHeadersThatTheRelayRefuses: a message with a header that no writer may send, for example one without a name, is left
+// alone, as it is with headers that cannot be read. Headers of ours that a consumer copied with the rest do not kill it.
 func TestHeadersThatTheRelayRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	h := func(name, value string) message.Header { return message.Header{Name: name, Value: []byte(value)} }
-	entry := r.record(dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: 5, Timestamp: dlqtest.Start, Value: []byte("v"), Headers: []message.Header{
-		h(message.HeaderEventID, "e"), h("Postrider-Anything", "e"), h("", "nameless"), h("a\r\nSet-Cookie: b", "c"), h("\x7f", "d"), h("kept", "1"), h("kept", "2"), h("replay_id", "old"), {Name: "null"}}}))
-	if _, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "retry", Actor: "ada"}); err != nil {
-		t.Fatal(err)
-	}
-	var raw []byte
-	if err := r.subject.pool.QueryRow(t.Context(), `select headers from postrider.outbox_event where id > 1000`).Scan(&raw); err != nil {
-		t.Fatal(err)
-	}
-	got, err := message.ParseHeaders(raw)
-	var names []string
-	for _, h := range got {
-		names = append(names, h.Name+"="+string(h.Value))
-		if message.Reserved(h.Name) && h.Name != message.HeaderHops {
-			t.Errorf("%s is the relay's own", h.Name)
+	given := []message.Header{h(message.HeaderEventID, "e"), h("Postrider-Anything", "e"), h("kept", "1"), h("kept", "2"), h("replay_id", "old"), {Name: "null"}}
+	for n, odd := range []message.Header{h("", "nameless"), h("a\r\nSet-Cookie: b", "c"), h("\x7f", "d")} {
+		entry := r.record(dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: int64(5 + n), Timestamp: dlqtest.Start, Value: []byte("v"), Headers: append(given[:len(given):len(given)], odd)}))
+		if done, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "retry", Actor: "ada"}); err != nil || len(done.Skipped) != 1 || done.Skipped[0].Reason != dlq.UnreadableHeaders {
+			t.Fatalf("%q: %+v, %v", odd.Name, done, err)
 		}
-	}
-	if want := []string{"kept=1", "kept=2", "null=", "replay_of=record:x.dlq/0/5", "replay_id=" + entry.String() + ":1", "postrider-hops=1"}; err != nil || !slices.Equal(names, want) {
-		t.Errorf("%q, want %q, %v", names, want, err)
+		if o := r.plan(dlq.Scope{Entries: []uuid.UUID{entry}}, dlq.OperationOptions{Target: "retry"}); o.Plan.Unreadable != 1 {
+			t.Errorf("%q: %+v", odd.Name, o.Plan)
+		}
+		if done, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "retry", Repair: &dlq.Repair{Headers: []message.Header{h("named", "n")}}, Actor: "ada"}); err != nil || len(done.Entries) != 1 {
+			t.Fatalf("%q, with headers: %+v, %v", odd.Name, done, err)
+		}
+		raw := pgtest.Value[[]byte](t, r.subject.pool, `select headers from postrider.outbox_event where id > 1000 order by id desc limit 1`)
+		got, err := message.ParseHeaders(raw)
+		var names []string
+		for _, h := range got {
+			names = append(names, h.Name+"="+string(h.Value))
+		}
+		place := fmt.Sprintf("record:x.dlq/0/%d", 5+n)
+		if want := []string{"kept=1", "kept=2", "null=", "named=n", "replay_of=" + place, "replay_id=" + entry.String() + ":1", "postrider-hops=1",
+			fmt.Sprintf("postrider-redrive-of=%s@%d", place, dlqtest.Start.UnixMilli())}; err != nil || !slices.Equal(names, want) {
+			t.Errorf("%q, want %q, %v", names, want, err)
+		}
 	}
 }
 

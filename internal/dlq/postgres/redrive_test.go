@@ -148,7 +148,7 @@ func TestRedriveSendsTheMessageAgain(t *testing.T) {
 		t.Fatalf("%d events", len(out))
 	}
 	e := out[0]
-	want := [][2]string{{"trace", "3"}, {"replay_of", "event:" + dlqtest.EventID(3).String()}, {"replay_id", entry.String() + ":1"}, {"postrider-hops", "1"}}
+	want := [][2]string{{"trace", "3"}, {"replay_of", "event:" + dlqtest.EventID(3).String()}, {"replay_id", entry.String() + ":1"}, {"postrider-hops", "1"}, {"postrider-redrive-of", "event:" + dlqtest.EventID(3).String()}}
 	if e.Topic != "orders" || string(e.Key) != "key-3" || string(e.Payload) != `{"n":3}` || !slices.Equal(e.Headers, want) || e.EventID == dlqtest.EventID(3) {
 		t.Errorf("%+v", e)
 	}
@@ -316,7 +316,7 @@ func TestEditKeepsTheOriginal(t *testing.T) {
 		if edit.Headers != nil {
 			first = [2]string{"only", "this"}
 		}
-		if string(e.Payload) != string(payload) || (e.Payload == nil) != (payload == nil) || e.Headers[0] != first || len(e.Headers) != 4 {
+		if string(e.Payload) != string(payload) || (e.Payload == nil) != (payload == nil) || e.Headers[0] != first || len(e.Headers) != 5 {
 			t.Errorf("%d: %+v", n, e)
 		}
 		letters, err := r.letters(t.Context(), entry)
@@ -425,7 +425,7 @@ func TestARedriveThatDiesAgainHasASuccessor(t *testing.T) {
 	}
 	r.redrive(second)
 	again := r.sent()[1]
-	if len(again.Headers) != 4 || again.Headers[3][1] != "2" || again.Headers[1][1] != "event:"+e.EventID.String() || again.Headers[2][1] != second.String()+":1" {
+	if len(again.Headers) != 5 || again.Headers[4][1] != "event:"+dlqtest.EventID(1).String() || again.Headers[3][1] != "2" || again.Headers[1][1] != "event:"+e.EventID.String() || again.Headers[2][1] != second.String()+":1" {
 		t.Errorf("headers pile up: %v", again.Headers)
 	}
 }

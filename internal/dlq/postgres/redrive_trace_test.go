@@ -82,7 +82,7 @@ func TestARedriveIsATraceOfItsOwn(t *testing.T) {
 		for _, h := range got[len(given):] {
 			added = append(added, h[0])
 		}
-		if !slices.Equal(added, []any{dlq.HeaderReplayOf, dlq.HeaderReplayID, message.HeaderHops}) {
+		if !slices.Equal(added, []any{dlq.HeaderReplayOf, dlq.HeaderReplayID, message.HeaderHops, message.HeaderRedriveOf}) {
 			t.Errorf("of %.100q there are %.200q", given, got)
 		}
 	}

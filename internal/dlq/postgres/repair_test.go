@@ -387,7 +387,19 @@ func TestNothingGoesToItsDeadLetterTopic(t *testing.T) {
 	if len(r.sent()) != 0 {
 		t.Errorf("%d were sent", len(r.sent()))
 	}
-	if done := r.redriveAs(dlq.RedriveRequest{Entries: []uuid.UUID{b}, Target: own}); len(done.Entries) != 1 {
+	// Nor to a topic that Postrider or Kafka alone writes, when it is planned or sent or only asked about.
+	for target, says := range map[string]string{own: "Postrider itself writes", "postrider.lifecycle": "Postrider itself writes", "__consumer_offsets": "Kafka keeps for itself"} {
+		req := dlq.RedriveRequest{Entries: []uuid.UUID{b}, Target: target, Actor: "ada"}
+		_, sent := r.Redrive(t.Context(), req)
+		_, asked := r.Preview(t.Context(), req)
+		_, planned := r.PlanOperation(t.Context(), dlq.NewOperation{Kind: dlq.OpRedrive, Name: "n", Actor: "ada", Scope: dlq.Scope{Entries: []uuid.UUID{b}}, Options: dlq.OperationOptions{Target: target}})
+		for _, err := range []error{sent, asked, planned} {
+			if !errors.Is(err, dlq.ErrRequest) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", target, err)
+			}
+		}
+	}
+	if done := r.redriveAs(dlq.RedriveRequest{Entries: []uuid.UUID{b}, Target: "third.dlq"}); len(done.Entries) != 1 {
 		t.Errorf("another dead-letter topic: %+v", done)
 	}
 	// An investigation whose message came from there is left alone.

@@ -25,8 +25,8 @@ create domain postrider.outbox_available_at as timestamptz
     constraint outbox_event_available_at_range check (value >= '0001-01-01 00:00:00+00' and value < '9999-12-31 00:00:00+00');
 comment on domain postrider.outbox_available_at is 'From the year 0001 to 9999-12-30. An event that is never to go is not written: with infinity it would wait for ever, unnoticed. RFC 3339 cannot express other years, and so JSON cannot.';
 
-create domain postrider.outbox_kind as text constraint outbox_event_kind_valid check (value in ('event', 'task'));
-comment on domain postrider.outbox_kind is 'What the payload is about: event, a writer''s own; task, what Postrider itself writes about a task, which alone may go to Postrider''s own topics.';
+create domain postrider.outbox_kind as text constraint outbox_event_kind_valid check (value in ('event', 'task', 'redrive'));
+comment on domain postrider.outbox_kind is 'What the payload is about: event, a writer''s own; task, what Postrider itself writes about a task, which alone may go to Postrider''s own topics; redrive, a message that Postrider sends again, whose headers say what it was first sent as.';
 
 create domain postrider.outbox_max_attempts as integer constraint outbox_event_max_attempts_positive check (value > 0);
 comment on domain postrider.outbox_max_attempts is 'Attempts before an event is given up, at least 1.';
@@ -62,7 +62,7 @@ create table postrider.outbox_event (
 comment on table postrider.outbox_event is
 'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when they are no longer needed, deleted; nothing updates them. outbox_receipt says how far the log was read. outbox_exception has the events that did not simply go. v_outbox_event shows the whole to people.';
 comment on column postrider.outbox_event.id is 'Insertion order; per topic and key, events reach Kafka in the order of id. Drawn by the database alone: a row with an id below the position would never be read.';
-comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy. A UUID of version 7: it begins with the time.';
+comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy; a redrive sends the id of the event that it sends again. A UUID of version 7: it begins with the time.';
 comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began). Its default also wakes an idle relay, if one asked for that; a row that brings a time of its own is found by the next poll.';
 comment on column postrider.outbox_event.available_at is 'Not before this time; null is at once. Undelayed later events of the key may overtake a delayed one.';
 comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes the relay''s setting.';
@@ -71,7 +71,7 @@ comment on column postrider.outbox_event.topic is 'Kafka topic.';
 comment on column postrider.outbox_event.key is 'Kafka key, exact bytes. Null means no key, and no order.';
 comment on column postrider.outbox_event.payload is 'Kafka value, exact bytes. Null is a tombstone and differs from an empty value.';
 comment on column postrider.outbox_event.headers is 'Kafka headers; see the domain outbox_headers.';
-comment on column postrider.outbox_event.kind is 'event or task; see the domain outbox_kind.';
+comment on column postrider.outbox_event.kind is 'event, task or redrive; see the domain outbox_kind.';
 comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it. Of a task''s dead letter its letter_id.';
 
 -- An append-only table is vacuumed for its visibility map and frozen once: in small pieces.

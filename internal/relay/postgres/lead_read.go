@@ -27,6 +27,7 @@ const (
 	aboutDelayed = 1 << iota
 	aboutDetails
 	aboutTask
+	aboutRedrive
 	aboutSize // this bit and all above it
 )
 
@@ -135,7 +136,7 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		e := &f.events[len(f.events)-1]
 		e.ID, e.EventID, e.Topic = id, uuid.UUID(v[readEventID]), topic
 		e.Key, e.Payload, e.CreatedAt = bytes.copyOf(v[readKey]), bytes.copyOf(v[readPayload]), createdAt(e.EventID)
-		e.Delayed, e.OfTask = about&aboutDelayed != 0, about&aboutTask != 0
+		e.Delayed, e.OfTask, e.Redriven = about&aboutDelayed != 0, about&aboutTask != 0, about&aboutRedrive != 0
 		if h := v[readHeaders]; len(h) > 2 { // most have none
 			e.Headers = bytes.copyOf(h)
 		}

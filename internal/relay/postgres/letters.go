@@ -129,6 +129,12 @@ func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (er
 // Abandon implements relay.LetterClaim.
 func (c *letterClaim) Abandon() { c.rollback() }
 
+// Values of outbox_event.kind that say what Postrider itself wrote.
+const (
+	kindTask    = "task"
+	kindRedrive = "redrive"
+)
+
 // scanEvents reads whole events.
 func scanEvents(rows pgx.Rows) ([]relay.Event, error) {
 	defer rows.Close()
@@ -137,11 +143,13 @@ func scanEvents(rows pgx.Rows) ([]relay.Event, error) {
 		var e relay.Event
 		var first, last *time.Time
 		var task *uuid.UUID
+		var kind string
 		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.Attempts,
 			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &first, &last,
-			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task); err != nil {
+			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task, &kind); err != nil {
 			return nil, err
 		}
+		e.OfTask, e.Redriven = kind == kindTask, kind == kindRedrive
 		if first != nil {
 			e.FirstErrorAt = *first
 		}

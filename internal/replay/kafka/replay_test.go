@@ -27,7 +27,8 @@ func TestReplaysExactBytes(t *testing.T) {
 			produce(t, b, r)
 			want = append(want, shown(&kgo.Record{Key: v, Value: v, Headers: slices.Concat(r.Headers[:4], []kgo.RecordHeader{
 				{Key: "replay_of", Value: fmt.Appendf(nil, "record:%s/0/%d", to, i)},
-				{Key: "replay_origin", Value: fmt.Appendf(nil, "%s/0/%d", to, i)}, {Key: "postrider-hops", Value: []byte("1")}})}))
+				{Key: "replay_origin", Value: fmt.Appendf(nil, "%s/0/%d", to, i)}, {Key: "postrider-hops", Value: []byte("1")},
+				{Key: "postrider-redrive-of", Value: fmt.Appendf(nil, "record:%s/0/%d", to, i)}})}))
 		}
 		p, res, err := replayAll(t, b, replay.Options{From: from})
 		if err != nil || res.Sent != int64(len(want)) || p.Targets[to] != res.Sent || !p.Newest.Equal(written.Add(5*time.Millisecond)) {

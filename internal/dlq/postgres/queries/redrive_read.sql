@@ -7,8 +7,10 @@ select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text,
             and (select true from postrider.dlq_letter b where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null),
        l.letter_id, l.event_id, coalesce(l.episode, 0), l.outbox_id, coalesce(l.origin_topic, ''), l.origin_partition, l.origin_offset,
        l.dlq_topic, l.dlq_partition, l.dlq_offset,
-       case when l.consumer_group is not null then
-           coalesce(l.retry_topic, (select coalesce(h.pair->>1, '') from jsonb_array_elements(l.headers) h(pair) where lower(h.pair->>0) = $2 limit 1)) end,
+       l.consumer_group,
+       coalesce(l.retry_topic, case when l.consumer_group is not null then
+           (select coalesce(h.pair->>1, '') from jsonb_array_elements(l.headers) h(pair) where lower(h.pair->>0) = $2 limit 1) end),
+       coalesce(l.error_code = 'RESERVED_TOPIC' and l.dialect = 'postrider', false),
        coalesce(l.hops, 0),
        coalesce(l.unreadable, false),
        coalesce(case when l.unreadable and l.key_kind <> 'reference' then l.headers::text end, ''),
@@ -21,11 +23,13 @@ left join lateral (
     where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
 left join lateral (
     select l.letter_id, l.event_id, l.episode, l.outbox_id, l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition,
-           l.dlq_offset, l.consumer_group, l.retry_topic, l.headers, l.hops, l.key_kind,
+           l.dlq_offset, l.consumer_group, l.retry_topic, l.error_code, l.dialect, l.headers, l.hops, l.key_kind,
            -- As long as they are, though not read for it.
            coalesce(octet_length(l.payload), l.payload_bytes, 0) + coalesce(octet_length(l.key), 0) + pg_column_size(l.headers) as bytes,
-           -- $3 is the header under which a letter has what cannot be read of its event's. Few have it as any text.
+           -- $3 is the header under which a letter has what cannot be read of its event's. Few have it as any text. Names
+           -- that the outbox takes from no writer count as unreadable, too.
            l.dialect = 'postrider' and l.headers @> jsonb_build_array(jsonb_build_array($3::text))
-           and (select true from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = $3::text limit 1) as unreadable
+           and coalesce((select true from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = $3::text limit 1), false)
+           or jsonb_path_exists(l.headers, 'strict $[*] ? (@[0] == "" || @[0] like_regex "[\\x01-\\x1f\\x7f]")', '{}', true) as unreadable
     from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
     order by coalesce(l.episode, 0) desc, l.recorded_at desc, l.dlq_partition desc, l.dlq_offset desc limit 1) l on true

@@ -28,6 +28,11 @@ begin
         return -1;
     end if;
     perform postrider.access_owe();
+    -- Headers of Postrider's own stay: what the message was first sent as, and how often it was sent again.
+    if p_headers is not null and jsonb_typeof(was.headers::jsonb) = 'array' then
+        p_headers := p_headers || (select coalesce(jsonb_agg(h.pair), '[]') from jsonb_array_elements(was.headers::jsonb) h(pair)
+                                   where h.pair->>0 in ('postrider-hops', 'postrider-redrive-of', 'postrider-redrive-for'));
+    end if;
     perform postrider.outbox_edit(letter.outbox_id, letter.event_id, p_edited, p_payload, p_headers);
     return 1;
 end $$;

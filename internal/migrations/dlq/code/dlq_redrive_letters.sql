@@ -25,7 +25,7 @@ begin
                                     where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null then -2
                         when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.kind is null then 0
                         when octet_length(p.payload) > most then -1 end as refusal,
-                   coalesce(o.kind, 'event') as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
+                   case o.kind when 'task' then 'task' else 'redrive' end as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
                    case l.key_kind when 'reference' then o.key else l.key end as key,
                    -- Its headers were left out with the key.
                    coalesce(w.headers, case l.key_kind when 'reference' then o.headers else l.headers end) as headers,
@@ -34,13 +34,22 @@ begin
                         when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
                         then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
                         else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
+                   -- What inboxes know the message by: it stays the same, however often the message is sent again.
+                   coalesce((select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers else '[]' end) x(pair)
+                             where x.pair->>0 = 'postrider-redrive-of' and length(x.pair->>1) <= 512
+                               and x.pair->>1 ~ '^(event:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|record:.)' limit 1),
+                            case when l.event_id is not null then 'event:' || l.event_id
+                                 when e.subject_type = 'record' then 'record:' || split_part(e.subject_id, '#', 1) end) as redrive_of,
+                   coalesce(l.consumer_group,
+                            (select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers else '[]' end) x(pair)
+                             where x.pair->>0 = 'postrider-redrive-for' and jsonb_typeof(x.pair->1) = 'string' limit 1)) as redrive_for,
                    -- A group that fails again at what came to its retry topic says where it read the message first.
                    case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
                         then jsonb_build_array(jsonb_build_array('replay_origin', e.subject_id)) else '[]' end as replay_origin
             from unnest(p_letter_ids, p_event_ids, p_topics, p_headers) with ordinality as w(letter_id, event_id, topic, headers, place)
             left join lateral (
                 select l.dlq_entry_uuid, l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.hops, l.outbox_id, l.event_id,
-                       l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition, l.dlq_offset
+                       l.origin_topic, l.origin_partition, l.origin_offset, l.dlq_topic, l.dlq_partition, l.dlq_offset, l.consumer_group
                 from postrider.dlq_letter l where l.letter_id = w.letter_id limit 1) l on true
             left join lateral (
                 select e.dlq_entry_uuid, e.resolution_status, e.subject_type, e.subject_id
@@ -57,6 +66,8 @@ begin
                    || jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.redrive_id))
                    || g.replay_origin
                    || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
+                   || case when g.redrive_of is null then '[]' else jsonb_build_array(jsonb_build_array('postrider-redrive-of', g.redrive_of)) end
+                   || case when g.redrive_for is null then '[]' else jsonb_build_array(jsonb_build_array('postrider-redrive-for', g.redrive_for)) end
                    || case when t.parent is null then '[]' else jsonb_build_array(jsonb_build_array('replay_traceparent', t.parent)) end as headers
             from given g
             cross join lateral (
@@ -65,7 +76,8 @@ begin
                             else g.headers end as pairs offset 0) a
             -- Removed are: the headers of an earlier redrive, so that they do not pile up; the postrider- headers, which a
             -- consumer that gave a message up copied with the rest; and headers without a name or with control characters in
-            -- it, because the outbox refuses them from every writer. The letter keeps them all. Most messages have none.
+            -- it, because the outbox refuses them from every writer: the caller asks for other headers first. The letter keeps
+            -- them all. Most messages have none.
             cross join lateral (
                 select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i" || @[0] like_regex "[\\x01-\\x1f\\x7f]")')
                             then (select coalesce(jsonb_agg(x.pair order by x.place), '[]')
@@ -123,5 +135,5 @@ begin
     end loop;
 end $$;
 comment on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) is
-'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. If a letter has no pending investigation, or a redrive of that is on its way, nothing is written. The caller notes the redrives in the same transaction. A key or value that a letter only refers to comes from its event. If that event is gone, 0 is returned for the letter; if the payload is beyond the limit, -1; neither is written. With p_edited the payload of all is p_payload instead. Headers that are given for a letter replace its own. p_traceparent is the span of the redrive: the new trace of each message that has a traceparent begins with it. Null begins one trace for each.';
+'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. If a letter has no pending investigation, or a redrive of that is on its way, nothing is written. The caller notes the redrives in the same transaction. A key or value that a letter only refers to comes from its event. If that event is gone, 0 is returned for the letter; if the payload is beyond the limit, -1; neither is written. With p_edited the payload of all is p_payload instead. Headers that are given for a letter replace its own. postrider-redrive-of says what the message was first sent as, and postrider-redrive-for which consumer group gave it up. p_traceparent is the span of the redrive: the new trace of each message that has a traceparent begins with it. Null begins one trace for each.';
 revoke all on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) from public;

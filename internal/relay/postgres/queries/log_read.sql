@@ -2,7 +2,7 @@
 -- committed between them would be sent before an earlier one of its key.
 -- $1, $2 gaps; $3 position; $4 events of each part at most; $5 the size from which a payload is read later.
 -- The first row says what the statement saw: id is the time, about the newest id that was drawn, -1 where that is not known.
--- about of the others: bit 0 delayed, bit 1 details, bit 2 of a task; above these the size where key or payload are large;
+-- about of the others: bit 0 delayed, bit 1 details, bit 2 of a task, bit 3 of a redrive; above these the size where key or payload are large;
 -- most have null. headers are null where there are none: an empty object takes 5 bytes, and writing it out costs more.
 select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uuid as event_id, pg_catalog.pg_current_snapshot()::text as topic,
        null::bytea as key,
@@ -15,9 +15,9 @@ union all
         case when e.available_at is not null or e.max_attempts is not null or e.task_uuid is not null or e.kind <> 'event'
                   or octet_length(e.payload) >= $5::int or octet_length(e.key) >= $5::int
              then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
-                  + case when e.kind = 'task' then 4 else 0 end
+                  + case e.kind when 'task' then 4 when 'redrive' then 8 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
-                         then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
+                         then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
  from unnest($1::bigint[], $2::bigint[]) with ordinality as g(lowest, highest, place)
  cross join lateral (select * from postrider.outbox_event o where o.id between g.lowest and g.highest order by o.id limit $4::int) e
  limit $4::int)
@@ -27,7 +27,7 @@ union all
         case when e.available_at is not null or e.max_attempts is not null or e.task_uuid is not null or e.kind <> 'event'
                   or octet_length(e.payload) >= $5::int or octet_length(e.key) >= $5::int
              then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
-                  + case when e.kind = 'task' then 4 else 0 end
+                  + case e.kind when 'task' then 4 when 'redrive' then 8 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
-                         then 8 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
+                         then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
  from postrider.outbox_event e where e.id > $3::bigint order by e.id limit $4::int)
