@@ -84,10 +84,10 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 	if second.id == first.id || !second.id.IsValid() {
 		t.Fatalf("the redrive has the traceparent %s in trace %s", again, first.id)
 	}
-	second.wait(t, "process orders")
-	second.chain(t, "redrive", "publish orders", "process orders", "charge the card")
+	second.wait(t, "process orders.billing.retry") // the topic of the group that failed, to which a redrive goes by default
+	second.chain(t, "redrive", "publish orders.billing.retry", "process orders.billing.retry", "charge the card")
 	letter := first.named("publish postrider.dlq")[0]
-	for _, name := range []string{"redrive", "publish orders"} {
+	for _, name := range []string{"redrive", "publish orders.billing.retry"} {
 		links := second.named(name)[0].Links
 		if len(links) != 1 || links[0].SpanContext.SpanID() != letter.SpanContext.SpanID() || links[0].SpanContext.TraceID() != first.id {
 			t.Errorf("%s links to %+v", name, links)
