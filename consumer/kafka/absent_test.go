@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/postrider/postrider/consumer"
@@ -21,13 +23,24 @@ func TestAbsentSource(t *testing.T) {
 	var log logtest.Buffer
 	client := newClient(t, b, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	var got seen
-	start(t, client, "no.such.topic", consumer.Config{Policy: consumer.Policy{Mode: consumer.Tiers}}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
+	registry := prometheus.NewRegistry()
+	start(t, client, "no.such.topic", consumer.Config{Registerer: registry, Policy: consumer.Policy{Mode: consumer.Tiers}}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
 		got.note(m)
 		return nil
 	}))
 	until(t, "the log names the topic", func() bool {
 		return strings.Contains(log.String(), "topics to read do not exist") && strings.Contains(log.String(), "topics=[no.such.topic]")
 	})
+	const absent = `
+# HELP postrider_consumer_partitions This member's partitions: assigned counts all, paused the partitions that are not fetched for now, standing the partitions with a failed message that can neither be tried again nor be given up.
+# TYPE postrider_consumer_partitions gauge
+postrider_consumer_partitions{state="assigned",topic="no.such.topic"} 0
+postrider_consumer_partitions{state="paused",topic="no.such.topic"} 0
+postrider_consumer_partitions{state="standing",topic="no.such.topic"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(absent), "postrider_consumer_partitions"); err != nil {
+		t.Errorf("the metrics do not show it: %v", err)
+	}
 	admin := kadm.NewClient(b.Client(t))
 	names := func() []string {
 		topics, err := admin.ListTopics(t.Context())
