@@ -145,7 +145,9 @@ type patient struct {
 	serverReached, brokersReached bool
 	// schemaReady: the tables and functions of this binary are there.
 	schemaReady bool
-	brokers     kadm.BrokerDetails
+	// leads: a relay leads the outbox.
+	leads   bool
+	brokers kadm.BrokerDetails
 	// answering are the ids of the brokers that answer.
 	answering []int32
 	// listRead: topics is what the brokers say of them.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
+	"github.com/postrider/postrider/cmd/internal/plural"
 )
 
 // dialTimeout bounds a connection, with its TLS handshake.
@@ -80,7 +81,7 @@ func checkBrokers(ctx context.Context, p *patient) ([]result, error) {
 	case len(silent) > 0:
 		return fail("start them, or correct their advertised.listeners: the partitions that they lead get nothing", "of %d brokers some do not answer: %s", len(brokers), strings.Join(silent, ", ")), nil
 	}
-	return well("all %d answer", len(brokers)), nil
+	return well("%s", plural.Of(len(brokers), "broker, and it answers", "brokers, and all answer")), nil
 }
 
 func checkProducer(ctx context.Context, p *patient) ([]result, error) {

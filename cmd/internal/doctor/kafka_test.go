@@ -65,7 +65,7 @@ func TestReplication(t *testing.T) {
 	b := kafkatest.Kfake(t, kfake.NumBrokers(3), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "100000"}))
 	s := newSubject(t, pgtest.New(t), b)
 	r := s.examine(t, nil)
-	r.want(t, "kafka", "brokers", OK, "all 3 answer")
+	r.want(t, "kafka", "brokers", OK, "3 brokers, and all answer")
 	r.want(t, "kafka", "message size", Warning, "100000", "set kafka.max_message_bytes to 100000")
 	s.flags["kafka.max_message_bytes"] = "100000"
 	s.examine(t, nil).want(t, "kafka", "message size", OK)
@@ -166,7 +166,7 @@ func TestAccess(t *testing.T) {
 	}
 
 	r := s.examine(t, as("enough"))
-	if rest := r.rest("state collector", "state leader", "database pg_trgm"); !r.OK || len(rest) > 0 {
+	if rest := r.rest("state collector", "state leader", "state backlog", "database pg_trgm"); !r.OK || len(rest) > 0 {
 		t.Errorf("not well: %+v", rest)
 	}
 	r = s.examine(t, as("little"))
@@ -195,7 +195,7 @@ func TestRecords(t *testing.T) {
 		produce(s.flags["dlq.topic"], time.Now())
 		r := s.examine(t, nil)
 		r.want(t, "clock", "records", OK)
-		r.want(t, "state", "collector", Failed, "1 dead letters wait", "collector")
+		r.want(t, "state", "collector", Failed, "1 dead letter waits", "collector")
 		produce(s.flags["tasks.lifecycle_topic"], time.Now().Add(30*time.Minute))
 		s.examine(t, nil).want(t, "clock", "records", Warning, "from the future", s.flags["tasks.lifecycle_topic"])
 
@@ -205,13 +205,15 @@ func TestRecords(t *testing.T) {
 		if err := group.PollFetches(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 1 dead letters wait")
+		s.examine(t, nil).want(t, "state", "collector", Warning, "1 collector", "another installation", "dlq.group")
+		s.connected(t)
+		s.examine(t, nil).want(t, "state", "collector", OK, "1 collector, 1 dead letter waits")
 		produce(s.flags["dlq.topic"], time.Now().Add(-time.Hour))
-		s.examine(t, nil).want(t, "state", "collector", OK, "1 collectors, 2 dead letters wait") // that before it is young
+		s.examine(t, nil).want(t, "state", "collector", OK, "1 collector, 2 dead letters wait") // that before it is young
 		if err := group.CommitUncommittedOffsets(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.examine(t, func(c *Config) { c.limits.lateLetter = -time.Hour }).want(t, "state", "collector", Warning, "1 dead letters have been in their topic", "no collector has recorded them")
+		s.examine(t, func(c *Config) { c.limits.lateLetter = -time.Hour }).want(t, "state", "collector", Warning, "1 dead letter has been in its topic", "no collector has recorded that")
 	})
 }
 
@@ -221,6 +223,7 @@ func TestCollectedTopics(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		s := newSubject(t, pgtest.New(t), b)
+		s.connected(t)
 		byRule, ofTasks, named, chosen := b.Topic(t, 1, nil), b.Topic(t, 1, nil), b.Topic(t, 1, nil), b.Topic(t, 1, nil)
 		file := filepath.Join(t.TempDir(), "postrider.yaml")
 		if err := os.WriteFile(file, []byte("topics:\n- {match: orders.*, dlq_topic: "+byRule+"}\n- {match: bills.*, dlq_topic: not-there}\n"), 0o600); err != nil {
@@ -270,7 +273,7 @@ func TestCollectedTopics(t *testing.T) {
 			if len(leave) > 0 {
 				r.want(t, "state", "collector", Warning, leave[0], "becomes no investigation", "collector.patterns")
 			} else {
-				r.want(t, "state", "collector", OK, "1 collectors")
+				r.want(t, "state", "collector", OK, "1 collector")
 			}
 			group.Close()
 		}

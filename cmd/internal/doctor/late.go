@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"time"
+
+	"github.com/postrider/postrider/cmd/internal/plural"
 )
 
 // lateLetters counts dead letters that no collector has read though they were written long ago. A few of them are no lag
@@ -45,5 +47,5 @@ func judgeLate(late int64, l limits) []result {
 		return nil
 	}
 	return warn("look at the log of the processes with the role collector: a partition whose letters are not read, or a database that refuses them; see CollectorLagging in docs/runbook.md",
-		"%d dead letters have been in their topic for more than %v, and no collector has recorded them", late, l.lateLetter)
+		"%s for more than %v, and no collector has recorded that", plural.Of(late, "dead letter has been in its topic", "dead letters have been in their topics"), l.lateLetter)
 }

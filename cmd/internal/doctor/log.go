@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
@@ -86,7 +87,8 @@ func judgeDurability(session string, off []string, standbys int, names string) [
 	switch {
 	case standbys > 0 && names == "":
 		out = append(out, warn("set synchronous_standby_names, and promote none but those; or follow docs/restoring.md after each failover",
-			"%d standbys are connected, and commits wait for none of them (synchronous_standby_names is empty): a failover can lose the last commits. %s", standbys, harm)...)
+			"%s, and commits wait for none (synchronous_standby_names is empty): a failover can lose the last commits. %s",
+			plural.Of(standbys, "standby is connected", "standbys are connected"), harm)...)
 	case standbys > 0 && session == "local":
 		out = append(out, warn("set synchronous_commit to on wherever events are written (docs/security.md)",
 			"synchronous_commit is local: commits wait for no standby, and a failover can lose the last ones. %s", harm)...)
@@ -112,6 +114,7 @@ func checkLeader(ctx context.Context, p *patient) ([]result, error) {
 		var relays int
 		err := p.Database.QueryRow(ctx, leaderQuery).Scan(&leads, &worker, &since, &relays)
 		if err != nil || leads || relays == 0 || time.Now().After(deadline) {
+			p.leads = leads
 			return judgeLeader(leads, worker, seconds(since), relays), err
 		}
 		if err := loop.Sleep(ctx, 100*time.Millisecond); err != nil {

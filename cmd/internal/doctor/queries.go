@@ -73,3 +73,6 @@ var receiptsQuery string
 
 //go:embed queries/holds.sql
 var holdsQuery string
+
+//go:embed queries/sessions.sql
+var sessionsQuery string

@@ -68,6 +68,16 @@ func (s *subject) examine(t *testing.T, change func(*Config)) Report {
 	return Examine(t.Context(), cfg)
 }
 
+// connected is a process of Postrider that is connected to the subject's database until the test ends.
+func (s *subject) connected(t *testing.T) {
+	t.Helper()
+	process, err := app.OpenAny(t.Context(), config.Database{URL: config.DatabaseURL(s.db.URL)}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(process.Close)
+}
+
 // asRole lets the subject's user have the rights of a role only.
 func (s *subject) asRole(t *testing.T, role string) {
 	t.Helper()

@@ -176,9 +176,9 @@ func TestJudgements(t *testing.T) {
 		"rights, none complete":  {judgeRights(map[string][]string{"relay": {"a"}, "operator": {"a", "b"}, "writer": {"a"}}, ""), Failed},
 		"rights, one complete":   {judgeRights(map[string][]string{"relay": {"a"}, "operator": {"a", "b"}}, ""), OK},
 		"rights, another wanted": {judgeRights(map[string][]string{"relay": {"a"}}, "relay"), Failed},
-		"collector":              {judgeCollector("g", 5, 1, defaultLimits), OK},
-		"collector, late":        {judgeCollector("g", 20_000, 1, defaultLimits), Warning},
-		"collector, nobody":      {judgeCollector("g", 5, 0, defaultLimits), Failed},
+		"collector":              {judgeCollector("g", 5, 1, false, defaultLimits), OK},
+		"collector, late":        {judgeCollector("g", 20_000, 1, false, defaultLimits), Warning},
+		"collector, nobody":      {judgeCollector("g", 5, 0, true, defaultLimits), Failed},
 		"a socket":               {judgeEncryption("postgres://u@/d?host=/run/postgresql"), OK},
 		"this machine":           {judgeEncryption("postgres://u@127.0.0.1:5432/d"), OK},
 		"elsewhere":              {judgeEncryption("postgres://u@db:5432/d"), Warning},
@@ -226,8 +226,9 @@ func TestState(t *testing.T) {
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))
 	topic := s.broker.Topic(t, 1, nil)
 	s.exec(t, `insert into postrider.outbox_event (topic, key) values ($1, 'k')`, topic)
+	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 event is due", "no relay leads", "nobody works on them")
 	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '5 minutes'`)
-	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 events are due", "5m", "nobody works on them")
+	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 event is due", "5m", "nobody works on them")
 	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '1 hour'`)
 	s.examine(t, nil).want(t, "state", "backlog", Failed, "1h0m")
 
@@ -236,9 +237,9 @@ func TestState(t *testing.T) {
 		('failure', 'broken', null, 'X', 'circuit_breaker', 'X', now(), now() - interval '3 minutes'), ('topic', 'away', null, null, 'infrastructure', 'TIMEOUT', now(), now() - interval '2 minutes'),
 		('topic', 'blip', null, null, 'infrastructure', 'TIMEOUT', now(), now())`, topic)
 	r := s.examine(t, nil)
-	r.want(t, "state", "holds", Warning, "1 keys are halted", topic, "postrider outbox holds --cause halted")
+	r.want(t, "state", "holds", Warning, "1 key is halted", topic, "postrider outbox holds --cause halted")
 	r.want(t, "state", "holds", Failed, "nowhere", "UNKNOWN_TOPIC", "1h0m")
-	r.want(t, "state", "holds", Warning, "1 circuit breakers are open for 3m", "broken, X", "postrider outbox give-up HOLD")
+	r.want(t, "state", "holds", Warning, "1 circuit breaker is open for 3m", "broken, X", "postrider outbox give-up HOLD")
 	r.want(t, "state", "holds", Failed, "away", "TIMEOUT")
 	r.want(t, "topics", "existence", Failed, "nowhere", "create them")
 
@@ -249,5 +250,5 @@ func TestState(t *testing.T) {
 	r = s.examine(t, nil)
 	r.want(t, "state", "detector", Warning, "ada", "too slow", "postrider task detector resume")
 	r.want(t, "state", "operations", Warning, "inc-1", "5 of 9 came back dead", "postrider op resume")
-	r.want(t, "state", "investigations", Warning, "1 investigations are pending", "dlq.max_pending_age_hours")
+	r.want(t, "state", "investigations", Warning, "1 investigation is pending", "dlq.max_pending_age_hours")
 }

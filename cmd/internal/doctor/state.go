@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/cmd/internal/plural"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
@@ -18,15 +19,15 @@ func seconds(s float64) time.Duration {
 
 func checkBacklog(ctx context.Context, p *patient) ([]result, error) {
 	s, err := postgres.NewStore(p.Database, postgres.StoreOptions{}).Status(ctx)
-	return judgeBacklog(s, p.limits), err
+	return judgeBacklog(s, p.leads, p.limits), err
 }
 
-func judgeBacklog(s relay.Status, l limits) []result {
-	counts := fmt.Sprintf("%d events are due, %d wait behind holds, %d for their time, %d are on their way to the dead-letter topic",
-		s.Due, s.Parked, s.Scheduled, s.Exhausted)
+func judgeBacklog(s relay.Status, leads bool, l limits) []result {
+	counts := fmt.Sprintf("%s, %d behind holds, %d for their time, %d on their way to the dead-letter topic",
+		plural.Of(s.Due, "event is due", "events are due"), s.Parked, s.Scheduled, s.Exhausted)
 	late := seconds(s.OldestDueSeconds)
 	hint := "postrider outbox status and postrider outbox holds say what they wait for"
-	if s.HoldCount == 0 {
+	if s.HoldCount == 0 || !leads {
 		hint = "nobody works on them: start postrider serve with the role relay, or look at its log"
 	}
 	switch {
@@ -34,6 +35,8 @@ func judgeBacklog(s relay.Status, l limits) []result {
 		return fail(hint, "%s; the oldest that should have gone by now is %v old", counts, late)
 	case late >= l.lateWarning:
 		return warn(hint, "%s; the oldest that should have gone by now is %v old", counts, late)
+	case !leads && s.Due > 0: // a minute too early for the age, and they will not go by themselves
+		return warn(hint, "%s, and no relay leads", counts)
 	}
 	return well("%s", counts)
 }
@@ -65,21 +68,22 @@ func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, to
 	switch cause {
 	case relay.CauseHalted:
 		return warn("resolve their investigations: postrider dlq list, then dlq requeue or dlq purge --release-keys; postrider outbox holds --cause halted lists them",
-			"%d keys are halted, the oldest for %v: their later events wait (%s)", count, age, where)
+			"%s, the oldest for %v: later events of these keys wait (%s)", plural.Of(count, "key is halted", "keys are halted"), age, where)
 	case relay.CauseBreaker:
 		return warn("mend what refuses the events, then postrider outbox release HOLD; or postrider outbox give-up HOLD, if they are never to go; postrider outbox holds --cause circuit_breaker lists them",
-			"%d circuit breakers are open for %v: too many events failed in one way, and those wait (%s, %s); everything else goes", count, age, where, code)
+			"%s for %v: too many events failed in one way, and those wait (%s, %s); everything else goes",
+			plural.Of(count, "circuit breaker is open", "circuit breakers are open"), age, where, code)
 	case relay.CauseRoute:
 		if code == "INVALID_TOPIC_EXCEPTION" {
 			return fail("no producer can ever write to such a topic: postrider outbox give-up HOLD makes dead letters of its events; postrider outbox holds --cause route lists them",
-				"%d topics are refused by the brokers for %v: %s (%s)", count, age, where, code)
+				"%s by the brokers for %v: %s (%s)", plural.Of(count, "topic is refused", "topics are refused"), age, where, code)
 		}
-		return fail("create the topics, or grant Write on them", "%d topics cannot be written to for %v: %s (%s)", count, age, where, code)
+		return fail("create the topics, or grant Write on them", "%s for %v: %s (%s)", plural.Of(count, "topic cannot be written to", "topics cannot be written to"), age, where, code)
 	}
 	if age < l.lateWarning {
 		return nil
 	}
-	return fail("look at the brokers", "%d %ss have taken nothing for %v: %s (%s)", count, scope, age, where, code)
+	return fail("look at the brokers", "%s taken nothing for %v: %s (%s)", plural.Of(count, scope+" has", scope+"s have"), age, where, code)
 }
 
 func checkCollector(ctx context.Context, p *patient) ([]result, error) {
@@ -96,7 +100,11 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := judgeCollector(group, lag, len(described.Members), p.limits)
+	others, err := p.othersCollect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := judgeCollector(group, lag, len(described.Members), others, p.limits)
 	if len(described.Members) > 0 { // without any, all that waits is reported
 		late, err := lateLetters(ctx, p, time.Now())
 		if err != nil {
@@ -114,16 +122,34 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 	return append(found, judgeCollected(group, there, described.JoinTopics())...), nil
 }
 
-func judgeCollector(group string, lag int64, members int, l limits) []result {
+// othersCollect reports whether no session but this examination's is of Postrider. Then members of the collectors' group
+// write into another database. Behind a pooler nothing is known, and it is false.
+func (p *patient) othersCollect(ctx context.Context) (bool, error) {
+	own := p.Database.AcquireAllIdle(ctx)
+	pids := make([]int32, len(own))
+	for i, conn := range own {
+		pids[i] = int32(conn.Conn().PgConn().PID())
+		conn.Release()
+	}
+	var sessions int
+	err := p.Database.QueryRow(ctx, sessionsQuery, pids).Scan(&sessions)
+	return sessions == 0, err
+}
+
+func judgeCollector(group string, lag int64, members int, others bool, l limits) []result {
 	switch {
+	case members > 0 && others:
+		return warn("start postrider serve with the role collector; where two installations share a Kafka, each needs a dlq.topic, a dlq.group and a tasks.lifecycle_topic of its own",
+			"the group %s has %s, and no process of Postrider is connected to this database: the dead letters go into another installation's",
+			group, plural.Of(members, "collector", "collectors"))
 	case members == 0 && lag > 0:
-		return fail("start postrider serve with the role collector", "%d dead letters wait, and nobody of the group %s collects them", lag, group)
+		return fail("start postrider serve with the role collector", "%s, and nobody of the group %s collects", plural.Of(lag, "dead letter waits", "dead letters wait"), group)
 	case members == 0:
 		return warn("start postrider serve with the role collector", "nobody of the group %s collects dead letters; none waits", group)
 	case lag > l.lag:
-		return warn("look at the log of postrider serve, and at the database", "%d dead letters wait for %d collectors", lag, members)
+		return warn("look at the log of postrider serve, and at the database", "%s for %s", plural.Of(lag, "dead letter waits", "dead letters wait"), plural.Of(members, "collector", "collectors"))
 	}
-	return well("%d collectors, %d dead letters wait for them", members, lag)
+	return well("%s, %s", plural.Of(members, "collector", "collectors"), plural.Of(lag, "dead letter waits", "dead letters wait"))
 }
 
 func checkDetector(ctx context.Context, p *patient) ([]result, error) {
@@ -161,7 +187,7 @@ func checkOperations(ctx context.Context, p *patient) ([]result, error) {
 		return nil
 	})
 	if err == nil && len(out) == 0 {
-		out = well("%d operations have not ended, and none waits for a person", open)
+		out = well("%s not ended, and none waits for a person", plural.Of(open, "operation has", "operations have"))
 	}
 	return out, err
 }
@@ -188,7 +214,7 @@ func checkInvestigations(ctx context.Context, p *patient) ([]result, error) {
 }
 
 func judgeInvestigations(pending int, oldest, limit time.Duration) []result {
-	count := fmt.Sprintf("%d investigations are pending", pending)
+	count := plural.Of(pending, "investigation is pending", "investigations are pending")
 	if pending > 100_000 {
 		count = "more than 100000 investigations are pending"
 	}

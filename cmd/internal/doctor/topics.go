@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/loop"
 )
 
@@ -89,7 +90,7 @@ func findTopics(ctx context.Context, p *patient) ([]result, error) {
 			t.configs[rc.Name] = values
 		}
 	}
-	return append(problem, well("%d topics of %s are looked at", len(t.names()), from)...), nil
+	return append(problem, well("%s: %s", plural.Of(len(t.names()), "topic is looked at", "topics are looked at"), "those of "+from)...), nil
 }
 
 // oneBroker bounds a question that another broker can answer as well.
