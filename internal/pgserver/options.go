@@ -27,6 +27,8 @@ type Options struct {
 	Binaries Binaries
 	// Port is the TCP port on 127.0.0.1. Defaults to a free one, another with every start.
 	Port int
+	// PreferredPort is taken where Port is 0 and this one is free. Defaults to 0: none is preferred.
+	PreferredPort int
 	// Database is created when it is absent, and named in the URL. Defaults to "postrider".
 	Database string
 	// Settings are server parameters for this run, as in postgresql.conf; "fsync": "off" suits
@@ -69,6 +71,9 @@ func (o Options) validate() error {
 	var problems []error
 	if o.Port < 0 || o.Port > 65535 {
 		problems = append(problems, fmt.Errorf("pgserver: Port %d: give 1 to 65535, or 0 for a free one", o.Port))
+	}
+	if o.PreferredPort < 0 || o.PreferredPort > 65535 {
+		problems = append(problems, fmt.Errorf("pgserver: PreferredPort %d: give 1 to 65535, or 0 for none", o.PreferredPort))
 	}
 	if len(o.Database) > 63 {
 		problems = append(problems, fmt.Errorf("pgserver: Database %q: PostgreSQL cuts names at 63 bytes", o.Database))

@@ -3,6 +3,7 @@
 package pgserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 // start launches the process, on a free port if none was asked for, and waits for it.
 func (s *Server) start(ctx context.Context, o Options) error {
 	for try := 1; ; try++ {
-		port, err := choosePort(o.Port)
+		port, err := choosePort(cmp.Or(o.Port, o.PreferredPort))
+		if err != nil && o.Port == 0 {
+			port, err = choosePort(0)
+		}
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package pgserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -217,5 +218,24 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "cannot enter "+private+" (mode drwx------)") || !strings.Contains(err.Error(), "chmod o+x "+private) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestPreferredPort: a server takes the port that it prefers, and a free one where somebody has it.
+func TestPreferredPort(t *testing.T) {
+	t.Parallel()
+	preferred, err := choosePort(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second *Server
+	for _, s := range []**Server{&first, &second} {
+		if *s, err = Start(t.Context(), Options{PreferredPort: preferred, Settings: fast}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = (*s).Stop(context.Background()) })
+	}
+	if at := fmt.Sprintf("@127.0.0.1:%d/", preferred); !strings.Contains(first.URL(), at) || strings.Contains(second.URL(), at) {
+		t.Errorf("the port %d is preferred; the servers are at %s and %s", preferred, first.URL(), second.URL())
 	}
 }

@@ -127,8 +127,9 @@ output says what was left alone, and why.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.dev(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
+	root.AddCommand(c.serve(), c.dev(), c.demo(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
 		c.op(), c.replay(), c.audit(), c.apikey(), c.console(), c.mcp(), c.inbox(), c.doctor(), c.health(), c.config(), c.version())
+	c.completeRest(root)
 	return root
 }
 

@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/dlq"
@@ -32,6 +36,67 @@ func (c *commands) completing(cmd *cobra.Command, do func(ctx context.Context, d
 // newestPending asks for the newest pending investigations.
 func newestPending(limit int) dlq.Search {
 	return dlq.Search{Filter: dlq.Filter{Status: dlq.Pending, Limit: limit}, WithoutTotal: true}
+}
+
+// completeRest gives every command below cmd that has no completion of its own the ids that its argument can be, and flags
+// that take an id likewise. A command whose argument is no id gets nothing: the shell would offer the names of files.
+func (c *commands) completeRest(cmd *cobra.Command) {
+	path := strings.TrimPrefix(cmd.CommandPath(), "postrider ")
+	if cmd.ValidArgsFunction == nil && !takesFiles(cmd) {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if !strings.Contains(cmd.Use, " ID") {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return c.offerIDs(cmd, kindOf(path, len(args)), typed)
+		}
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if kind := kindOfFlag(path, f.Name); kind != nil {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+				return c.offerIDs(cmd, kind, typed)
+			})
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		c.completeRest(sub)
+	}
+}
+
+// takesFiles reports whether arguments of a command name files.
+func takesFiles(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, "FILE") }
+
+// typedID is what can be the beginning of an id, of any length.
+var typedID = regexp.MustCompile(`^[0-9a-f]{0,8}$|` + beginning.String())
+
+// offerIDs offers ids of a kind that begin as typed, the first by their order; none for no kind.
+func (c *commands) offerIDs(cmd *cobra.Command, kind *idKind, typed string) ([]string, cobra.ShellCompDirective) {
+	typed = strings.ToLower(typed)
+	if kind == nil || !typedID.MatchString(typed) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	var offered []string
+	_ = c.withPool(ctx, func(pool *pgxpool.Pool) error {
+		found, err := kind.find(ctx, pool, uuid.MustParse(padID(typed, '0')), uuid.MustParse(padID(typed, 'f')), 50)
+		for _, id := range found {
+			offered = append(offered, id.String())
+		}
+		return err
+	})
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRoles offers the roles that a list does not name yet, behind what is typed of it.
+func completeRoles(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndex(typed, ",")+1]
+	var offered []string
+	for _, role := range app.Roles() {
+		if !slices.Contains(strings.Split(before, ","), string(role)) {
+			offered = append(offered, before+string(role))
+		}
+	}
+	return offered, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeEntries offers the newest pending investigations that are not named yet.

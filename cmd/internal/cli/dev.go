@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +18,8 @@ func (c *commands) dev() *cobra.Command {
 		Short: "Run everything on this machine, PostgreSQL and Kafka included, for development",
 		Long: `Starts a PostgreSQL of its own (installed here, or fetched once), a Kafka broker inside this
 process, and Postrider. When all is ready it prints one line that begins with "postrider: ready" and
-has the addresses. Ctrl-C stops everything.`,
+has the addresses. They are the same at each start, unless another program has a port. Ctrl-C stops everything, and
+says whether the data is kept.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("data") && options.DataDir == "" {
@@ -46,8 +48,8 @@ has the addresses. Ctrl-C stops everything.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&options.Demo, "demo", false, "run an order service that writes some twenty events a second")
 	flags.StringVar(&options.DataDir, "data", "", "keep all data in this `folder` between runs (default: a temporary one)")
-	flags.IntVar(&options.KafkaPort, "kafka-port", 0, "port of Kafka on 127.0.0.1 (default: a free one)")
-	flags.IntVar(&options.PostgresPort, "postgres-port", 0, "port of PostgreSQL on 127.0.0.1 (default: a free one)")
+	flags.IntVar(&options.KafkaPort, "kafka-port", 0, fmt.Sprintf("port of Kafka on 127.0.0.1 (default: %d, or a free one where it is taken)", devstack.DefaultKafkaPort))
+	flags.IntVar(&options.PostgresPort, "postgres-port", 0, fmt.Sprintf("port of PostgreSQL on 127.0.0.1 (default: %d, or a free one where it is taken)", devstack.DefaultPostgresPort))
 	c.settings.bindAll(flags, devstack.Defaults())
 	return cmd
 }

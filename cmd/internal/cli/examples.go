@@ -9,6 +9,8 @@ var examples = map[string][]string{
 		"postrider serve --config postrider.yaml --roles relay,http",
 	},
 	"dev":                         {"postrider dev --demo", "postrider dev --data ./data --kafka-port 9092"},
+	"demo run":                    {"postrider demo run --database-url postgres://postrider@db/trial --kafka-brokers kafka:9092"},
+	"demo mend":                   {"postrider demo mend"},
 	"health":                      {"postrider health", "postrider health --ready"},
 	"doctor":                      {"postrider doctor --config postrider.yaml", "postrider doctor -o json"},
 	"mcp":                         {"MCP_API_KEY=… postrider mcp --config postrider.yaml"},

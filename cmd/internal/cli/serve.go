@@ -40,6 +40,7 @@ later: /readyz says when they are there.`,
 		},
 	}
 	cmd.Flags().StringVar(&roles, "roles", "relay,collector,detector,archiver,operator,http", "what to run: any of relay, collector, detector, archiver, operator, http")
+	_ = cmd.RegisterFlagCompletionFunc("roles", completeRoles)
 	cmd.Flags().BoolVar(&migrate, "migrate", false, "apply missing migrations first")
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd

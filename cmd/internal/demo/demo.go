@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/internal/loop"
@@ -90,6 +91,18 @@ func New(ctx context.Context, cfg Config) (*Demo, error) {
 		return nil, err
 	}
 	return &Demo{cfg: cfg, log: cfg.Logger.With("component", "demo"), writer: newWriter(cfg.Pool), warehouse: w, tally: t}, nil
+}
+
+//go:embed queries/mend.sql
+var mendSQL string
+
+// Mend mends the service's mistake: orders from now on have a header that can be sent.
+func Mend(ctx context.Context, pool *pgxpool.Pool) error {
+	_, err := pool.Exec(ctx, mendSQL)
+	if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == "3F000" { // invalid_schema_name
+		return fmt.Errorf("the demonstration has never run in this database: start postrider dev --demo, and give its database_url: %w", err)
+	}
+	return err
 }
 
 // Run writes and prints until ctx ends. A failure is logged and the next transaction is tried.

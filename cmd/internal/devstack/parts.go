@@ -1,6 +1,7 @@
 package devstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ func startPostgres(ctx context.Context, o Options) (*pgserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := pgserver.Options{Binaries: binaries, Port: o.PostgresPort, Settings: map[string]string{}}
+	options := pgserver.Options{Binaries: binaries, Port: o.PostgresPort, PreferredPort: DefaultPostgresPort, Settings: map[string]string{}}
 	if o.DataDir != "" {
 		options.Dir = filepath.Join(o.DataDir, "postgres")
 	} else {
@@ -36,6 +37,17 @@ func startPostgres(ctx context.Context, o Options) (*pgserver.Server, error) {
 	return server, nil
 }
 
+// startKafka runs the broker, on a free port where the port is not given and the default one is taken.
+func startKafka(ctx context.Context, o Options) (*Broker, error) {
+	options := BrokerOptions{Dir: brokerDir(o), Port: cmp.Or(o.KafkaPort, DefaultKafkaPort), Log: o.Logger.With("component", "broker")}
+	broker, err := StartBroker(ctx, options)
+	if err != nil && o.KafkaPort == 0 && portInUse(err) {
+		options.Port = 0
+		broker, err = StartBroker(ctx, options)
+	}
+	return broker, err
+}
+
 // brokerDir is where the broker keeps its data; empty for memory.
 func brokerDir(o Options) string {
 	if o.DataDir == "" {
@@ -44,15 +56,10 @@ func brokerDir(o Options) string {
 	return filepath.Join(o.DataDir, "kafka")
 }
 
-// createTopics creates the topics that do not exist.
-func createTopics(ctx context.Context, broker string, topics []string) error {
+// CreateTopics creates the topics that do not exist, with as many partitions and replicas as the broker gives them.
+func CreateTopics(ctx context.Context, client *kgo.Client, topics []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
-	if err != nil {
-		return fmt.Errorf("create topics: %w", err)
-	}
-	defer client.Close()
 	results, err := kadm.NewClient(client).CreateTopics(ctx, -1, -1, nil, topics...)
 	if err != nil {
 		return fmt.Errorf("create the topics %s: %w", strings.Join(topics, ", "), err)
@@ -71,10 +78,7 @@ func howToLook(o Options, http, database, broker, key, link string) string {
 	if o.Demo {
 		topic = demo.OrdersTopic
 	}
-	end := "Ctrl-C stops everything and removes the data."
-	if o.DataDir != "" {
-		end = "Ctrl-C stops everything; the data stays in " + o.DataDir + "."
-	}
+	end := "Ctrl-C stops everything; then " + o.kept() + "."
 	ask := ""
 	if key != "" {
 		ask = fmt.Sprintf("\n  Ask the API              curl -H 'X-API-Key: %s' http://%s/api/v1/dlq", key, http)

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
@@ -25,7 +27,8 @@ type Options struct {
 	// DataDir keeps the database and the broker's topics between runs; one process at a time uses
 	// it. Defaults to empty: a temporary folder, removed at the end, and a broker in memory.
 	DataDir string
-	// KafkaPort and PostgresPort are ports on 127.0.0.1. Default to 0, a free one.
+	// KafkaPort and PostgresPort are ports on 127.0.0.1. Default to 0: DefaultKafkaPort and DefaultPostgresPort if they
+	// are free, and otherwise free ones.
 	KafkaPort, PostgresPort int
 	// Demo runs the demonstration too. Defaults to false.
 	Demo bool
@@ -36,11 +39,24 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// The ports on 127.0.0.1 that a stack takes where nothing else is said and they are free, so that addresses stay the same.
+const (
+	DefaultHTTPPort     = 18080
+	DefaultPostgresPort = 15432
+	DefaultKafkaPort    = 19092
+)
+
+// defaultAddress is where HTTP is served if it is free.
+var defaultAddress = fmt.Sprintf("127.0.0.1:%d", DefaultHTTPPort)
+
+// anyAddress is where HTTP is served otherwise.
+const anyAddress = "127.0.0.1:0"
+
 // Defaults returns the defaults of settings, by key, that suit a terminal on a machine with other
 // things on it; see config.Sources.
 func Defaults() map[string]string {
 	return map[string]string{
-		"http.address":               "127.0.0.1:0",
+		"http.address":               defaultAddress,
 		"log.format":                 "text",
 		"log.level":                  "warn",
 		"kafka.allow_topic_creation": "true",
@@ -64,9 +80,20 @@ func Run(ctx context.Context, o Options) error {
 	}
 	err := run(ctx, o)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // interrupted while starting
+		err = nil // interrupted while starting
+	}
+	if err == nil {
+		fmt.Fprintf(o.Out, "postrider: stopped; %s\n", o.kept())
 	}
 	return err
+}
+
+// kept says what becomes of the data at the end.
+func (o Options) kept() string {
+	if o.DataDir == "" {
+		return "the data is removed"
+	}
+	return "the data is kept in " + o.DataDir
 }
 
 func run(ctx context.Context, o Options) (err error) {
@@ -79,7 +106,7 @@ func run(ctx context.Context, o Options) (err error) {
 		defer cancel()
 		err = errors.Join(err, postgres.Stop(stopping))
 	}()
-	broker, err := StartBroker(ctx, BrokerOptions{Dir: brokerDir(o), Port: o.KafkaPort, Log: o.Logger.With("component", "broker")})
+	broker, err := startKafka(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -93,10 +120,20 @@ func run(ctx context.Context, o Options) (err error) {
 	if o.Demo {
 		topics = append(topics, demo.Topics()...)
 	}
-	if err := createTopics(ctx, broker.Addr(), topics); err != nil {
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addr()))
+	if err != nil {
+		return fmt.Errorf("make a client of the embedded Kafka broker: %w", err)
+	}
+	err = CreateTopics(ctx, client, topics)
+	client.Close()
+	if err != nil {
 		return err
 	}
 	a, err := app.New(ctx, app.Options{Config: o.Config, Migrate: true, Logger: o.Logger})
+	if errors.Is(err, syscall.EADDRINUSE) && o.Config.HTTP.Address == defaultAddress {
+		o.Config.HTTP.Address = anyAddress
+		a, err = app.New(ctx, app.Options{Config: o.Config, Migrate: true, Logger: o.Logger})
+	}
 	if err != nil {
 		return err
 	}

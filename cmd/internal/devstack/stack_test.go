@@ -3,6 +3,7 @@ package devstack
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,13 +19,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/outbox"
 )
 
 // stack is a running development stack.
 type stack struct {
 	http, database, brokers, key, link string
-	stop                               func() error
+	// written is what the stack writes behind its ready line, and behind the link of the console.
+	written *logtest.Buffer
+	stop    func() error
 }
 
 // startStack runs a stack and returns when it says that it is ready.
@@ -44,7 +48,8 @@ func startStack(t *testing.T, o Options) stack {
 		write.CloseWithError(err)
 		ended <- err
 	}()
-	var s stack
+	s := stack{written: &logtest.Buffer{}}
+	copied := make(chan struct{})
 	stopped := false
 	s.stop = func() error {
 		if stopped {
@@ -57,6 +62,7 @@ func startStack(t *testing.T, o Options) stack {
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("stopping took %v", took)
 		}
+		<-copied
 		return err
 	}
 	t.Cleanup(func() {
@@ -99,9 +105,15 @@ func startStack(t *testing.T, o Options) stack {
 			}
 		}
 		s.link = consoleLink(t, lines)
-		go func() { _, _ = io.Copy(io.Discard, read) }()
+		go func() {
+			defer close(copied)
+			for lines.Scan() {
+				fmt.Fprintln(s.written, lines.Text())
+			}
+		}()
 		return s
 	}
+	close(copied)
 	t.Fatalf("the stack did not become ready: %v", lines.Err())
 	return s
 }
@@ -158,6 +170,9 @@ func TestTwoStacks(t *testing.T) {
 		if got := s.send(t, "my.topic", name); len(got) != 1 {
 			t.Errorf("the topic of the %s stack has %q", name, got)
 		}
+		if err := s.stop(); err != nil || !strings.Contains(s.written.String(), "postrider: stopped; the data is removed\n") {
+			t.Errorf("the %s stack ended with %v and wrote\n%s", name, err, s.written)
+		}
 	}
 }
 
@@ -175,8 +190,8 @@ func TestStackKeepsData(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second stack on the same folder: %v", err)
 	}
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
+	if err := s.stop(); err != nil || !strings.Contains(s.written.String(), "postrider: stopped; the data is kept in "+dir) {
+		t.Fatalf("it ended with %v and wrote\n%s", err, s.written)
 	}
 	s = startStack(t, Options{DataDir: dir})
 	if got := s.send(t, "my.topic", "second"); len(got) != 2 || got[0] != "first" {

@@ -59,8 +59,10 @@ type composed struct {
 		Ports       []string
 		Healthcheck struct{ Test []string }
 		Restart     string
-		ReadOnly    bool   `yaml:"read_only"`
-		StopGrace   string `yaml:"stop_grace_period"`
+		Profiles    []string
+		DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+		ReadOnly    bool                                  `yaml:"read_only"`
+		StopGrace   string                                `yaml:"stop_grace_period"`
 	}
 }
 
@@ -84,7 +86,15 @@ func TestComposeFitsTogether(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"migrate", "postrider"} {
+	for name, s := range c.Services { // what is for trying out is started by nobody who did not ask for it
+		if wanted := name == "demo"; slices.Equal(s.Profiles, []string{"demo"}) != wanted || !wanted && s.Profiles != nil {
+			t.Errorf("%s: the profiles are %q", name, s.Profiles)
+		}
+	}
+	if d := c.Services["demo"]; !d.ReadOnly || d.DependsOn["postrider"].Condition != "service_healthy" || d.Environment["KAFKA_BROKERS"] != c.Services["postrider"].Environment["KAFKA_BROKERS"] {
+		t.Errorf("the demonstration is %+v", d)
+	}
+	for _, name := range []string{"migrate", "postrider", "demo"} {
 		var environ []string
 		for variable, value := range c.Services[name].Environment {
 			environ = append(environ, variable+"="+value)
