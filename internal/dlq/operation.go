@@ -154,8 +154,10 @@ func (n *NewOperation) Check() error {
 		return fmt.Errorf("%w: its name has %d bytes, it must have 1 to 200", ErrRequest, len(n.Name))
 	case n.Actor == "":
 		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
-	case ways != 1:
-		return fmt.Errorf("%w: its scope is given in %d ways; give ids, a group or a filter", ErrRequest, ways)
+	case ways == 0:
+		return fmt.Errorf("%w: its scope is missing; give ids, a group or a filter", ErrRequest)
+	case ways > 1:
+		return fmt.Errorf("%w: its scope has several of ids, group and filter; give one of them", ErrRequest)
 	case o.Rate != 0 && !(o.Rate >= minRate && o.Rate <= 1e6): // negated, so that NaN is refused
 		return fmt.Errorf("%w: the rate is %g, it must be 0 (no limit) or %g to 1000000 a second", ErrRequest, o.Rate, minRate)
 	case o.Canary < 0:

@@ -47,7 +47,8 @@ type Entry struct {
 	ResolvedAt *time.Time `json:"resolution_timestamp"`
 	// ResolutionNotes say why it was closed.
 	ResolutionNotes *string `json:"resolution_notes"`
-	// ResolvedBy is the person who closed it.
+	// ResolvedBy is the person who closed it; postrider where it closed by itself, because its message was sent again and
+	// arrived.
 	ResolvedBy *string `json:"resolved_by"`
 
 	// SubjectType is event, task or record.

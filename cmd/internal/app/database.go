@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -102,8 +104,16 @@ func (e *connectError) Unwrap() error { return e.cause }
 var connectHead = regexp.MustCompile("^failed to connect to `[^`]*`:\\s*")
 
 // attempts says what became of the attempts to connect, without repeating itself: the client tries each
-// address with and without TLS.
-func attempts(err error) string { return connectHead.ReplaceAllString(obs.OneLine(err.Error()), "") }
+// address with and without TLS, and repeats what the resolver said of a name.
+func attempts(err error) string {
+	var said []string
+	for _, part := range strings.Split(connectHead.ReplaceAllString(obs.OneLine(err.Error()), ""), "; ") {
+		if !slices.ContainsFunc(said, func(before string) bool { return strings.HasSuffix(before, part) }) {
+			said = append(said, part)
+		}
+	}
+	return strings.Join(said, "; ")
+}
 
 // connectHint says what to look at, where the error tells.
 func connectHint(database config.Database, err error) string {

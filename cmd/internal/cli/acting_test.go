@@ -116,15 +116,16 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 	if got := decode[api.Entry](t, d.run(ExitOK, "dlq show "+a+" -o json")); *got.ResolutionNotes != "mended" || got.Status != "manually_resolved" {
 		t.Errorf("resolved: %+v", got)
 	}
-	d.run(ExitUsage, "dlq purge "+a, "1 investigations will be removed", "not confirmed", "--yes")
-	d.run(ExitUsage, "dlq purge", "older_than")
-	d.run(ExitUsage, "dlq purge "+a+" --older-than 1h", "either ids or older_than")
+	d.run(ExitUsage, "dlq purge "+a, "1 investigation will be removed", "not confirmed", "--yes")
+	d.run(ExitUsage, "dlq purge", "give either ids or --older-than AGE")
+	d.run(ExitUsage, "dlq purge "+a+" --older-than 1h", "give either ids or --older-than AGE")
+	d.run(ExitUsage, "dlq purge "+a+" --topic x", "go with --older-than, not with ids")
 	d.run(ExitUsage, "dlq purge --older-than soon", "36h or 30d")
 	d.run(ExitUsage, "dlq purge --older-than 1h --limit 10001 --yes", "it must be 1 to 10000", "an operation of the kind purge")
 	if got := d.ask(`select count(*)::text from postrider.dlq_entry`); got != "3" {
 		t.Errorf("%s investigations are left, want 3", got)
 	}
-	d.run(ExitOK, "dlq purge "+a+" --yes", "1 investigations are removed")
+	d.run(ExitOK, "dlq purge "+a+" --yes", "1 investigation is removed")
 	d.run(ExitOK, "dlq purge --older-than 0s --reason no --limit 1 --yes -o json", `"purged": 1`)
 	if got := d.ask(`select count(*)::text || ' ' || (select count(*) from postrider.dlq_letter) from postrider.dlq_entry`); got != "1 3" {
 		t.Errorf("investigations and letters left: %s, want 1 and 3", got)
@@ -196,7 +197,7 @@ func TestConfirm(t *testing.T) {
 func TestStatsAndGroups(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 3)
-	d.run(ExitOK, "dlq stats", "3 investigations, 3 of them pending", "undeliverable", "INVALID_RECORD")
+	d.run(ExitOK, "dlq stats", "3 investigations, 3 pending", "undeliverable", "INVALID_RECORD")
 	stats := decode[api.Stats](t, d.run(ExitOK, "dlq stats -o json"))
 	if stats.Total != 3 || stats.Last24h != 3 || len(stats.Reasons) != 1 || stats.Reasons[0].Pending != 3 {
 		t.Errorf("stats: %+v", stats)
@@ -297,8 +298,8 @@ func TestOperationByHand(t *testing.T) {
 		t.Errorf("%s investigations are left", got)
 	}
 
-	d.run(ExitUsage, "op plan --name nothing", "its scope is given in 0 ways")
-	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "2 ways")
+	d.run(ExitUsage, "op plan --name nothing", "give ids, --group ID, filters such as --topic, or --all")
+	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "ids and filters or --all are given; give one of them")
 	d.run(ExitUsage, "op plan --all --kind bake --name cake", "bake")
 	nowhere := uuid.NewString()
 	for _, command := range []string{"show ", "items ", "start ", "pause ", "resume ", "abort "} {
@@ -467,9 +468,20 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("one that is named is offered again: %s", offered)
 	}
 	d.run(ExitOK, "__complete dlq groups --state r", "regressed")
+	group := decode[api.List[api.Group]](t, d.run(ExitOK, "dlq groups -o json")).Items[0].UUID.String()
 	d.run(ExitOK, "__complete op plan --topic o", "orders")
 	id := decode[api.Operation](t, d.run(ExitOK, "op plan --all --name x -o json")).UUID.String()
 	contains(t, complete("op", "start"), id+"\tplanned x")
+	d.run(ExitOK, "__complete dlq list --group "+group[:2], group)
+	d.run(ExitOK, "__complete dlq list --group zz", ":4") // ShellCompDirectiveNoFileComp
+	d.run(ExitOK, "__complete outbox skip 1", ":4")
+	d.run(ExitOK, "__complete serve --roles relay,col", "relay,collector")
+	if r := postrider(t, nil, "__complete", "serve", "--roles", "relay,"); strings.Contains(r.stdout, "relay,relay") || !strings.Contains(r.stdout, "relay,http") {
+		t.Errorf("roles: %s", r.stdout)
+	}
+	if r := postrider(t, nil, "__complete", "template", "apply", ""); !strings.Contains(r.stdout, ":0\n") {
+		t.Errorf("files are not offered for files: %s", r.stdout)
+	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if r := postrider(t, nil, "completion", shell); r.code != ExitOK || !strings.Contains(r.stdout, "postrider") {
 			t.Errorf("completion for %s: exit code %d, %s", shell, r.code, r.stderr)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -271,14 +272,14 @@ without it.`,
 			if p.Entries, err = out.entries(args); err != nil {
 				return err
 			}
-			what := fmt.Sprintf("%d investigations will be removed.", len(p.Entries))
+			what := plural.Of(len(p.Entries), "investigation", "investigations") + " will be removed."
 			if older != "" {
 				d, err := parseAge("older-than", older)
 				if err != nil {
 					return err
 				}
 				p.OlderThan = time.Now().Add(-d)
-				what = fmt.Sprintf("Up to %d investigations that were opened before %s will be removed.", p.Limit, moment(p.OlderThan))
+				what = fmt.Sprintf("Up to %s opened before %s will be removed.", plural.Of(p.Limit, "investigation", "investigations"), moment(p.OlderThan))
 			}
 			if p.Filter, err = which.read(); err != nil {
 				return err
@@ -287,6 +288,12 @@ without it.`,
 				return usagef("give --older-than and not --to: a purge is about what is older")
 			}
 			p.Actor = unknownActor
+			switch {
+			case (len(p.Entries) > 0) == (older != ""):
+				return usagef("give either ids or --older-than AGE")
+			case len(p.Entries) > 0 && p.Filter != (dlq.Filter{}):
+				return usagef("filters such as --topic go with --older-than, not with ids")
+			}
 			if err := p.Check(); err != nil {
 				return &usageError{err}
 			}
@@ -301,9 +308,9 @@ without it.`,
 				}
 				view := api.NewPurged(p, done)
 				if err := out.print(c.stdout, view, func(w io.Writer) error {
-					fmt.Fprintf(w, "%d investigations are removed.\n", view.Purged)
+					fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "investigation is", "investigations are"))
 					if view.Holding > 0 {
-						fmt.Fprintf(w, "%d hold a key and were passed over; --release-keys lets the keys go.\n", view.Holding)
+						fmt.Fprintf(w, "%s passed over; --release-keys lets the keys go.\n", plural.Of(view.Holding, "holds a key and was", "hold a key and were"))
 					}
 					if left := value(view.Left); left > 0 {
 						about := ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -54,7 +55,7 @@ any more. dlq group split takes investigations out again.`,
 					}
 				}
 				return out.print(c.stdout, merged, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "Merged %s into %s: %d investigations went there, and new ones will.\n", merged.UUID, merged.Into, merged.Moved)
+					_, err := fmt.Fprintf(w, "Merged %s into %s: %s went there, and new ones will.\n", merged.UUID, merged.Into, plural.Of(merged.Moved, "investigation", "investigations"))
 					return err
 				})
 			})

@@ -34,7 +34,7 @@ func TestMergingAndSplittingByHand(t *testing.T) {
 		t.Errorf("%+v, it is in %s", merged, where())
 	}
 	d.run(ExitOK, "dlq group split "+group[:35]+" "+entry[:35], split[0].UUID.String())
-	d.run(ExitOK, "dlq group merge "+group+" "+split[0].UUID.String(), "1 investigations went there")
+	d.run(ExitOK, "dlq group merge "+group+" "+split[0].UUID.String(), "1 investigation went there")
 	if got := d.ask(`select string_agg(action, ', ' order by access_audit_id) from postrider.access_audit where target_type = 'group'`); got != "group.split, group.merge, group.split, group.merge" {
 		t.Errorf("the audit log has %s", got)
 	}

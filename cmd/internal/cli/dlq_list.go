@@ -152,6 +152,18 @@ func join[T ~string](values []T) string {
 	return strings.Join(words, ", ")
 }
 
+// itself is who closed what nobody closed by hand.
+const itself = "postrider"
+
+// statusText is a status as a person reads it: manually_resolved, a word of the schema, is also what an investigation
+// becomes whose message was sent again and arrived.
+func statusText(s dlq.Status, by string) string {
+	if s == dlq.ManuallyResolved && by == itself {
+		return string(s) + " (by itself)"
+	}
+	return string(s)
+}
+
 func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 	if *list.Total == 0 && len(list.Items) == 0 && !list.Incomplete {
 		_, err := fmt.Fprintln(w, "There are no such investigations.")
@@ -167,7 +179,7 @@ func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 		if s.OrderBy == dlq.ByUpdated {
 			at = e.UpdatedAt
 		}
-		rows[i] = []string{e.ID, string(e.Status), string(e.DLQReason), value(e.Topic), value(e.ErrorCode), strconv.Itoa(e.Occurrences),
+		rows[i] = []string{e.ID, statusText(e.Status, value(e.ResolvedBy)), string(e.DLQReason), value(e.Topic), value(e.ErrorCode), strconv.Itoa(e.Occurrences),
 			moment(e.CreatedAt), moment(at), cmp.Or(value(e.RootCause), e.Message)}
 	}
 	if err := grid(w, []string{"ID", "STATUS", "REASON", "TOPIC", "CODE", "TIMES", "OPENED", last, "ERROR"}, rows); err != nil {

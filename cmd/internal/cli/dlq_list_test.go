@@ -106,3 +106,19 @@ func TestAListThatIsNotCompleteSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusText: what closed by itself is not said to have been closed by hand.
+func TestStatusText(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[string]string{"postrider": "manually_resolved (by itself)", "cli:postrider (ada)": "manually_resolved", "": "manually_resolved"} {
+		if got := statusText(dlq.ManuallyResolved, by); got != want {
+			t.Errorf("closed by %q it is %q, want %q", by, got, want)
+		}
+	}
+	if got := statusText(dlq.Pending, "postrider"); got != "pending" {
+		t.Errorf("what is open is %q", got)
+	}
+	if got := stateColour([]string{"STATUS"})(0, "manually_resolved (by itself)"); got != "32" {
+		t.Errorf("its colour is %q", got)
+	}
+}

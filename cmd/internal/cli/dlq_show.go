@@ -34,7 +34,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	if err := fields(w,
 		[2]string{"Investigation", e.UUID.String()},
 		[2]string{"Subject", string(e.Subject.Type) + " " + e.Subject.ID},
-		[2]string{"Status", string(e.Status)},
+		[2]string{"Status", statusText(e.Status, e.ResolvedBy)},
 		[2]string{"Reason", string(e.Reason)},
 		[2]string{"Topic", e.Topic},
 		[2]string{"Error", errorTitle(&e)},

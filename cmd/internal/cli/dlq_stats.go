@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -39,7 +40,7 @@ func (c *commands) dlqStats() *cobra.Command {
 }
 
 func statsTable(w io.Writer, s api.Stats) error {
-	fmt.Fprintf(w, "%d investigations, %d of them pending; %d were opened during the last 24 hours.\n", s.Total, s.Pending, s.Last24h)
+	fmt.Fprintf(w, "%s, %d pending, %d opened during the last 24 hours.\n", plural.Of(s.Total, "investigation", "investigations"), s.Pending, s.Last24h)
 	if s.OldestPending != nil {
 		fmt.Fprintf(w, "The oldest pending one was opened %s.\n", moment(*s.OldestPending))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/doctor"
+	"github.com/postrider/postrider/cmd/internal/plural"
 )
 
 func (c *commands) doctor() *cobra.Command {
@@ -98,7 +99,8 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		i += len(checks)
 	}
 	checks := len(r.Findings)
-	_, err := fmt.Fprintf(w, "\n%d checks: %d well, %d warnings, %d failed, %d skipped\n", checks, checks-r.Failed-r.Warnings-r.Skipped, r.Warnings, r.Failed, r.Skipped)
+	_, err := fmt.Fprintf(w, "\n%s: %d well, %s, %d failed, %d skipped\n", plural.Of(checks, "check", "checks"), checks-r.Failed-r.Warnings-r.Skipped,
+		plural.Of(r.Warnings, "warning", "warnings"), r.Failed, r.Skipped)
 	return err
 }
 

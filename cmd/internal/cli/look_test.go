@@ -31,7 +31,7 @@ func TestOutboxStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := succeed(t, db, "outbox", "status")
-	contains(t, table, "1 of them are due", "is 5m", "1 holds", "BROKEN", `first\nsecond\x1b]0;x\a`, `k\x1b[2J`)
+	contains(t, table, "1 of them are due", "is 5m", "1 hold:", "BROKEN", `first\nsecond\x1b]0;x\a`, `k\x1b[2J`)
 	if strings.ContainsAny(table, "\x1b\x07") {
 		t.Errorf("control characters in %q", table)
 	}

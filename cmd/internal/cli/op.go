@@ -14,6 +14,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -77,6 +78,9 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			if strings.TrimSpace(n.Name) == "" {
 				return usagef("--name is missing: a name for people, such as the incident's")
 			}
+			if err := checkScope(n.Scope); err != nil {
+				return err
+			}
 			n.Kind, n.Actor = dlq.OperationKind(kind), unknownActor
 			if p, err := headers.repair(); err != nil {
 				return err
@@ -104,7 +108,7 @@ Messages of which some headers cannot be read are left alone, unless --header or
 						return err
 					}
 					if o.Kind == dlq.OpRedrive && o.Plan.Tasks > 0 {
-						fmt.Fprintf(w, "\n%d are about tasks and will be left alone: repair their steps, or retry the task.\n", o.Plan.Tasks)
+						fmt.Fprintf(w, "\n%s about tasks and will be left alone: repair their steps, or retry the task.\n", plural.Of(o.Plan.Tasks, "is", "are"))
 					}
 					_, err := fmt.Fprintf(w, "\nNothing was done yet. Begin with: postrider op start %s --wait\n", o.UUID)
 					return err
@@ -134,6 +138,27 @@ Messages of which some headers cannot be read are left alone, unless --header or
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
+}
+
+// checkScope says in the words of the command line what an operation is about too little or too much.
+func checkScope(s dlq.Scope) error {
+	var given []string
+	if len(s.Entries) > 0 {
+		given = append(given, "ids")
+	}
+	if s.Group != uuid.Nil {
+		given = append(given, "--group")
+	}
+	if s.Filter != nil {
+		given = append(given, "filters or --all")
+	}
+	switch len(given) {
+	case 0:
+		return usagef("it is not said what the operation is about; give ids, --group ID, filters such as --topic, or --all")
+	case 1:
+		return nil
+	}
+	return usagef("%s are given; give one of them", strings.Join(given, " and "))
 }
 
 func (c *commands) opList() *cobra.Command {
@@ -353,7 +378,8 @@ func showOperation(w io.Writer, o api.Operation) error {
 		[2]string{"Target", o.Options.Target},
 		[2]string{"Rate", rate},
 		[2]string{"Canary", canary},
-		[2]string{"Plan", fmt.Sprintf("%d investigations, %d bytes, of %d keys; %d were redriven before, %d halt their key, %d are about tasks", p.Items, p.Bytes, p.Keys, p.Redriven, p.Halting, p.Tasks)},
+		[2]string{"Plan", fmt.Sprintf("%s, %s, of %s; redriven before: %d, halting their key: %d, about tasks: %d", plural.Of(p.Items, "investigation", "investigations"),
+			plural.Of(p.Bytes, "byte", "bytes"), plural.Of(p.Keys, "key", "keys"), p.Redriven, p.Halting, p.Tasks)},
 		[2]string{"Headers", unreadable(o)},
 		[2]string{"Topics", topics},
 		[2]string{"Progress", progress(o)},

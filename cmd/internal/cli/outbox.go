@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
@@ -79,7 +80,7 @@ func outboxTable(w io.Writer, s relay.Status) error {
 	}
 	shown := int64(len(s.Holds))
 	if s.HoldCount <= shown {
-		fmt.Fprintf(w, "\n%d holds, the oldest first:\n", shown)
+		fmt.Fprintf(w, "\n%s\n", plural.Of(shown, "hold:", "holds, the oldest first:"))
 		return holdTable(w, s.Holds)
 	}
 	fmt.Fprintf(w, "\n%d holds, of which the %d oldest are:\n", s.HoldCount, shown)

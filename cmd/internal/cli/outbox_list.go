@@ -14,6 +14,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -121,7 +122,7 @@ outbox cleanup removes.`,
 					if err != nil || !done.More {
 						if view.Purged > 0 || err == nil { // what was done counts, also when the rest failed
 							if printErr := out.print(c.stdout, view, func(w io.Writer) error {
-								_, err := fmt.Fprintf(w, "%d events are removed.\n", view.Purged)
+								_, err := fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "event is", "events are"))
 								return err
 							}); err == nil {
 								err = printErr

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -50,7 +51,7 @@ func summaryTable(w io.Writer, s dlq.Summary) error {
 		return err
 	}
 	oldest := time.Duration(s.OldestAgeMS) * time.Millisecond
-	fmt.Fprintf(w, "%d investigations are open, the oldest for %v.\n\n", s.Size, oldest.Round(time.Second))
+	fmt.Fprintf(w, "%s open, the oldest for %v.\n\n", plural.Of(s.Size, "investigation is", "investigations are"), oldest.Round(time.Second))
 	var rows [][]string
 	for _, code := range sortedKeys(s.ByErrorCode) {
 		rows = append(rows, []string{code, count(s.ByErrorCode[code])})

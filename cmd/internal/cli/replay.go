@@ -16,6 +16,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	relaykafka "github.com/postrider/postrider/internal/relay/kafka"
 	"github.com/postrider/postrider/internal/replay"
 	replaykafka "github.com/postrider/postrider/internal/replay/kafka"
@@ -256,7 +257,7 @@ func (c *commands) askReplay(cmd *cobra.Command, p *replay.Plan, out *output, su
 			return err
 		}
 	}
-	return sure.askAtTerminal(cmd, fmt.Sprintf("%d messages will be sent to %d topics.", p.Sending, len(p.Targets)))
+	return sure.askAtTerminal(cmd, fmt.Sprintf("%s will be sent to %s.", plural.Of(p.Sending, "message", "messages"), plural.Of(len(p.Targets), "topic", "topics")))
 }
 
 // stoppedReplay turns the end of a replay into an error for the caller.

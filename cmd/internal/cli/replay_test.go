@@ -108,7 +108,7 @@ func TestReplay(t *testing.T) {
 		t.Fatalf("%d messages were sent without being asked for", n)
 	}
 	r.run(ExitOK, "--yes --max 5", "5 messages are sent", "the same command goes on")
-	r.run(ExitPartly, "--yes --rate 1000", "goes on: 5 were sent", "15 messages are sent, 1 letters left alone")
+	r.run(ExitPartly, "--yes --rate 1000", "goes on: 5 were sent", "15 messages are sent, 1 letter left alone")
 	r.run(ExitOK, "--yes", "Everything was replayed before; --again")
 	again := decode[replayView](t, r.run(ExitPartly, "--again --yes -o json").stdout)
 	if again.Result.Sent != 20 || again.Plan.Round != replay.Again || again.Result.Remaining != 0 {
@@ -131,7 +131,7 @@ func TestReplayOfSome(t *testing.T) {
 	t.Parallel()
 	r := newReplays(t, 10)
 	for args, want := range map[string]string{
-		"--match key=*3":                  "1 messages, ",
+		"--match key=*3":                  "1 message, ",
 		"--match key!=*3":                 "9 messages, ",
 		"--match key=*3 --match key=*4":   "Nothing was sent",
 		`--match error=*2J*`:              "10 messages, ",
@@ -258,7 +258,7 @@ func TestReplayReadsHeadersOfTheSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte("collector: {headers: {topic: x-topic}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.run(ExitOK, "--yes --config "+file, "1 messages are sent")
+	r.run(ExitOK, "--yes --config "+file, "1 message is sent")
 	sent := r.broker.ReadAll(t, r.to, 1)[0]
 	if string(headersNamed(sent, "own")) != "3" || headersNamed(sent, "x-topic") != nil {
 		t.Errorf("sent with %v", sent.Headers)

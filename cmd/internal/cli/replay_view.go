@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/replay"
 )
 
@@ -104,11 +105,11 @@ func planTable(w io.Writer, p *replay.Plan) error {
 	}
 	missed := ""
 	if p.Missed > 0 {
-		missed = fmt.Sprintf("%d offsets were deleted by retention before they were read", p.Missed)
+		missed = plural.Of(p.Missed, "offset was", "offsets were") + " deleted by retention before a read"
 	}
 	copies := ""
 	if p.Copies > 0 {
-		copies = fmt.Sprintf("%s%d letters are there more than once, and go with the same id", atLeast, p.Copies)
+		copies = atLeast + plural.Of(p.Copies, "letter is", "letters are") + " there more than once, with the same id each time"
 	}
 	fetched := ""
 	if p.Fetched > 0 {
@@ -120,11 +121,11 @@ func planTable(w io.Writer, p *replay.Plan) error {
 		[2]string{"Round", roundText(p)},
 		[2]string{"From", fmt.Sprintf("%s, %d offsets left to read in %d partitions; later letters are not part of it", p.From, p.Records, len(p.Partitions))},
 		[2]string{"To", p.To},
-		[2]string{"Matching", fmt.Sprintf("%d letters, %d do not match", p.Matching, p.NotMatching)},
-		[2]string{"Sending", fmt.Sprintf("%d messages, %d bytes", p.Sending, p.Bytes)},
+		[2]string{"Matching", fmt.Sprintf("%s, not matching: %d", plural.Of(p.Matching, "letter", "letters"), p.NotMatching)},
+		[2]string{"Sending", plural.Of(p.Sending, "message", "messages") + ", " + plural.Of(p.Bytes, "byte", "bytes")},
 		[2]string{"Fetched", fetched},
 		[2]string{"Written", span},
-		[2]string{"Keys", fmt.Sprintf("%s%d, and %d messages without one", atLeast, p.Keys, p.Keyless)},
+		[2]string{"Keys", fmt.Sprintf("%s%d, and %s without one", atLeast, p.Keys, plural.Of(p.Keyless, "message", "messages"))},
 		[2]string{"Order", fmt.Sprintf("%d keys have several letters here and keep their order; of %d they are in different partitions, and their order is not known. Whether later messages of these keys are in their topics already is not known either: what is replayed comes after them.", p.Repeated, p.Split)},
 		[2]string{"Copies", copies},
 		[2]string{"Missed", missed},
@@ -176,7 +177,7 @@ func replayNothing(w io.Writer, p *replay.Plan, dryRun bool) error {
 }
 
 func resultTable(w io.Writer, r *replay.Result) error {
-	fmt.Fprintf(w, "\n%d messages are sent, %d letters left alone, %d do not match.\n", r.Sent, r.Left(), r.NotMatching)
+	fmt.Fprintf(w, "\n%s sent, %s left alone, not matching: %d.\n", plural.Of(r.Sent, "message is", "messages are"), plural.Of(r.Left(), "letter", "letters"), r.NotMatching)
 	if r.Missed > 0 {
 		fmt.Fprintf(w, "%d offsets were deleted by retention before they were read.\n", r.Missed)
 	}

@@ -228,7 +228,7 @@ func stateColour(head []string) func(column int, cell string) string {
 		if head[column] != "STATE" && head[column] != "STATUS" {
 			return ""
 		}
-		switch cell {
+		switch word, _, _ := strings.Cut(cell, " ("); word {
 		case "failed", "error", "dead_lettered", "dead_letter", "permanently_failed", "regressed", "fail", "halted":
 			return "31"
 		case "pending", "new", "exhausted", "parked", "blocked_by_failures", "warn", "paused":

@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -90,9 +91,9 @@ func detectTable(w io.Writer, v api.StaleTasks, batch int) error {
 		return err
 	}
 	if v.DryRun {
-		fmt.Fprintf(w, "\n%d tasks are stale. This was a dry run: nothing was changed. With --dry-run=false the actions are taken.\n", v.Detected)
+		fmt.Fprintf(w, "\n%s stale. This was a dry run: nothing was changed. With --dry-run=false the actions are taken.\n", plural.Of(v.Detected, "task is", "tasks are"))
 	} else {
-		fmt.Fprintf(w, "\n%d tasks were stale: %d moved to their failed state, %d dead-lettered.\n", v.Detected, v.Transitioned, v.MovedToDLQ)
+		fmt.Fprintf(w, "\n%s stale: %d moved to their failed state, %d dead-lettered.\n", plural.Of(v.Detected, "task was", "tasks were"), v.Transitioned, v.MovedToDLQ)
 	}
 	if v.Detected == batch {
 		fmt.Fprintf(w, "There may be more: these are as many as --batch-size allows.\n")

@@ -27,7 +27,7 @@ func TestTaskDetectStale(t *testing.T) {
 	// Dry by default.
 	for _, args := range [][]string{nil, {"--dry-run"}, {"--dry-run=true"}} {
 		table := succeed(t, db, append([]string{"task", "detect-stale"}, args...)...)
-		contains(t, table, "TASK", quick.String(), "shop/order", "waiting_for_retry", "template", "move_to_dlq", "staleness_timeout", "1 tasks are stale", "dry run")
+		contains(t, table, "TASK", quick.String(), "shop/order", "waiting_for_retry", "template", "move_to_dlq", "staleness_timeout", "1 task is stale", "dry run")
 		if strings.Contains(table, slow.String()) {
 			t.Errorf("a healthy task is listed:\n%s", table)
 		}

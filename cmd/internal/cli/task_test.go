@@ -50,6 +50,7 @@ func TestTaskCreate(t *testing.T) {
 	if id != given {
 		t.Errorf("created %s, want %s", id, given)
 	}
+	contains(t, postrider(t, []string{"DATABASE_URL=" + db.URL}, "__complete", "task", "show", given[:3]).stdout, given)
 	again := decode[ledger.Task](t, succeed(t, db, "task", "create", "shop/order", "--context", `{"id": 1}`, "--idempotency-key", "k", "-o", "json"))
 	if again.UUID.String() != given || again.Priority != 9 {
 		t.Errorf("with the same key it is %+v", again)

@@ -105,8 +105,9 @@ func (s *Server) routes(cfg Config) http.Handler {
 	}))
 	if cfg.API != nil {
 		mux.HandleFunc("GET /api/openapi.yaml", serveOpenAPI)
-		mux.Handle("/v1/", cfg.API)
-		mux.Handle("/api/", cfg.API)
+		for _, path := range []string{"/v1", "/v1/", "/api", "/api/"} { // without the first of each the mux answers with HTML
+			mux.Handle(path, cfg.API)
+		}
 	}
 	if cfg.MCP != nil {
 		mux.Handle("/mcp", cfg.MCP)

@@ -213,3 +213,20 @@ func TestNew(t *testing.T) {
 		t.Error("no metrics: accepted")
 	}
 }
+
+// TestRootOfTheAPI: the root of the API answers as the API does, without a redirect.
+func TestRootOfTheAPI(t *testing.T) {
+	t.Parallel()
+	_, url := start(t, Config{API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, path := range []string{"/v1", "/v1/", "/api", "/api/", "/api/v1"} {
+		response, err := client.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusTeapot {
+			t.Errorf("%s answers %s", path, response.Status)
+		}
+	}
+}

@@ -133,7 +133,7 @@ comment on column postrider.dlq_entry.dlq_timestamp is 'When the subject was dea
 comment on column postrider.dlq_entry.resolution_status is 'See the type dlq_resolution_status.';
 comment on column postrider.dlq_entry.resolution_timestamp is 'When the investigation was closed; null while pending.';
 comment on column postrider.dlq_entry.resolution_notes is 'What the operator found and did.';
-comment on column postrider.dlq_entry.resolved_by is 'Who closed it.';
+comment on column postrider.dlq_entry.resolved_by is 'Who closed it; postrider where it closed by itself, because its message was sent again and arrived.';
 comment on column postrider.dlq_entry.topic is 'The topic that the message was bound for or came from.';
 comment on column postrider.dlq_entry.error_code is 'Code of the failure.';
 comment on column postrider.dlq_entry.error_message is 'Message of the failure.';
