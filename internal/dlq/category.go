@@ -2,12 +2,11 @@ package dlq
 
 import "github.com/postrider/postrider/message"
 
-// Category says in one word what the error of an investigation asks of people; see message.CategoryOf. It
-// is told from the reason, which stands for the error's class, and the code, and is empty where they do
-// not tell, and for tasks: the letters know their classes themselves.
+// Category says in one word what the error of an investigation asks of people; see message.CategoryOf. It is told from
+// the reason, which stands for the error's class, and the code. It is empty where they do not tell.
 func (e *Entry) Category() message.Category {
 	if e.Subject.Type == SubjectTask {
-		return ""
+		return e.taskCategory()
 	}
 	switch e.Reason {
 	case MaxRetriesExceeded:
@@ -23,6 +22,28 @@ func (e *Entry) Category() message.Category {
 		return message.CategoryOf("infrastructure", e.ErrorCode)
 	case ManualDLQ:
 		return message.CategoryOf("permanent", e.ErrorCode)
+	}
+	return ""
+}
+
+// codeFailedForGood is the code of a task of which a step failed, and is not to be tried again.
+const codeFailedForGood = "FAILED_FOR_GOOD"
+
+// taskCategory is the category of a task that got stuck: validation if its own steps forbid that it ever ends, transient
+// if the same step may succeed later, fatal if a person or a step said that it will not.
+func (e *Entry) taskCategory() message.Category {
+	switch e.Reason {
+	case DependencyCycleDetected:
+		return message.Validation
+	case StalenessTimeout, WorkerUnavailable:
+		return message.Transient
+	case MaxRetriesExceeded:
+		if e.ErrorCode == codeFailedForGood {
+			return message.Fatal
+		}
+		return message.Transient
+	case ManualDLQ, Undeliverable:
+		return message.Fatal
 	}
 	return ""
 }

@@ -29,9 +29,21 @@ func TestCategory(t *testing.T) {
 			t.Errorf("%+v: the letter says %q, the investigation %q", c, l.Category(), e.Category())
 		}
 	}
-	for _, reason := range Reasons() {
-		if e := (&Entry{Subject: Subject{Type: SubjectTask}, Reason: reason, ErrorCode: "MESSAGE_TOO_LARGE"}); e.Category() != "" {
-			t.Errorf("a task has the category %q", e.Category())
+	for _, c := range []struct {
+		reason Reason
+		code   string
+		want   message.Category
+	}{
+		{StalenessTimeout, "", message.Transient},
+		{WorkerUnavailable, "", message.Transient},
+		{MaxRetriesExceeded, "MAX_RETRIES_EXCEEDED", message.Transient},
+		{MaxRetriesExceeded, "FAILED_FOR_GOOD", message.Fatal},
+		{DependencyCycleDetected, "DEPENDENCY_CYCLE_DETECTED", message.Validation},
+		{ManualDLQ, "MANUAL_DLQ", message.Fatal},
+		{Unclassified, "", ""},
+	} {
+		if e := (&Entry{Subject: Subject{Type: SubjectTask}, Reason: c.reason, ErrorCode: c.code}); e.Category() != c.want {
+			t.Errorf("a task with the reason %s and the code %q has the category %q, want %q", c.reason, c.code, e.Category(), c.want)
 		}
 	}
 }

@@ -76,15 +76,15 @@ func TestEmbeddedBodies(t *testing.T) {
 		end $$`)
 }
 
-// TestEmbeddedIsCommented: every type, table, view, function, trigger and index of ours says what it is for.
+// TestEmbeddedIsCommented: every type, table, view, function, trigger, sequence and index of ours, that of a constraint too, says
+// what it is for.
 func TestEmbeddedIsCommented(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.New(t).Conn(t)
 	rows, err := conn.Query(t.Context(), `
 		select 'relation ' || c.oid::regclass from pg_class c
-		where relnamespace = 'postrider'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'i', 'I')
+		where relnamespace = 'postrider'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'i', 'I', 'S')
 		  and obj_description(c.oid, 'pg_class') is null
-		  and not exists (select 1 from pg_constraint where conindid = c.oid)
 		  and not relispartition
 		union all
 		select 'routine ' || oid::regprocedure from pg_proc

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -148,9 +149,11 @@ type ChangedEntry struct {
 	UUID uuid.UUID `json:"dlq_entry_uuid"`
 	// Entry is the investigation as it is now.
 	Entry Entry `json:"entry"`
+	// Metadata is what it has now for tags, tickets and tools; null for none.
+	Metadata json.RawMessage `json:"metadata"`
 }
 
 // NewChangedEntry is the answer with the investigation as it is now.
 func NewChangedEntry(e dlq.Entry) ChangedEntry {
-	return ChangedEntry{true, "Investigation status updated", e.UUID, NewEntry(e)}
+	return ChangedEntry{true, "Investigation status updated", e.UUID, NewEntry(e), e.Metadata}
 }

@@ -129,7 +129,10 @@ func (r *rig) driveInvestigations() {
 	for _, c := range []struct{ body, left string }{
 		{`{"metadata": null, "notes": "looked again"}`, `{"ticket":"X-1"}`}, {`{"metadata": {}}`, `null`}, {`{"metadata": {"ticket": "X-2"}}`, `{"ticket":"X-2"}`},
 	} {
-		r.ask("PATCH", "/dlq/"+id, c.body).is(200)
+		changed := r.ask("PATCH", "/dlq/"+id, c.body).is(200)
+		if left, _ := json.Marshal(changed.at("metadata")); string(left) != c.left {
+			t.Errorf("%s is answered with the metadata %s, want %s", c.body, left, c.left)
+		}
 		if left, _ := json.Marshal(r.ask("GET", "/dlq/"+id, "").at("metadata")); string(left) != c.left {
 			t.Errorf("after %s it is %s, want %s", c.body, left, c.left)
 		}
@@ -160,7 +163,11 @@ func (r *rig) driveRequeue() {
 	t := r.t
 	id, closed, edited, elsewhere := r.die(11), r.die(12), r.die(13), r.die(14)
 	task := value[string](r, `select dlq_entry_uuid::text from postrider.dlq_entry where subject_type = 'task' limit 1`)
-	r.ask("PATCH", "/dlq/"+closed, `{"resolution_status": "cancelled"}`).is(200)
+	// The person who was named before stays named.
+	r.ask("PATCH", "/dlq/"+closed, `{"resolved_by": "ops@example.com"}`).is(200)
+	if got := r.ask("PATCH", "/dlq/"+closed, `{"resolution_status": "cancelled"}`).is(200); got.text("entry", "resolved_by") != "ops@example.com" {
+		t.Errorf("%s", got.Raw)
+	}
 	body := fmt.Sprintf(`{"ids": [%q, %q, %q]}`, id, closed, task)
 	r.driveReach(id)
 	done := r.ask("POST", "/dlq/requeue", body).is(200)

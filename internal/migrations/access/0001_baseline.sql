@@ -144,3 +144,12 @@ create index access_session_age on postrider.access_session (expires_at);
 comment on index postrider.access_session_age is 'Which are old enough to go.';
 create index access_session_key on postrider.access_session (access_key_id) where access_key_id is not null;
 comment on index postrider.access_session_key is 'The sessions of a key, for the foreign key.';
+
+-- What PostgreSQL made for constraints and identities.
+comment on index postrider.access_answer_pkey is 'One answer per key and Idempotency-Key.';
+comment on index postrider.access_audit_pkey is 'Rows by their number, and pages of the log in its order.';
+comment on index postrider.access_due_pkey is 'A transaction owes one row, however much it changes.';
+comment on index postrider.access_key_pkey is 'A key by its id.';
+comment on sequence postrider.access_audit_access_audit_id_seq is 'Numbers of access_audit.access_audit_id.';
+comment on index postrider.access_link_pkey is 'A link by its id.';
+comment on index postrider.access_session_pkey is 'A session by its id.';

@@ -448,3 +448,16 @@ comment on function postrider.dlq_index_messages() is
 'Makes the index by which investigations are found by a part of their message, root cause or frame, with the extension pg_trgm. False where that is missing or forbidden; finding is slower then.';
 revoke all on function postrider.dlq_index_messages() from public;
 select postrider.dlq_index_messages();
+
+-- What PostgreSQL made for constraints and identities.
+comment on index postrider.dlq_count_pkey is 'One count per group, reason, kind of subject and status.';
+comment on index postrider.dlq_entry_pkey is 'An investigation by its id.';
+comment on index postrider.dlq_fingerprint_pkey is 'What a fingerprint leads to.';
+comment on index postrider.dlq_group_fingerprint_key is 'One group per fingerprint.';
+comment on index postrider.dlq_group_pkey is 'A group by its id.';
+comment on index postrider.dlq_hour_pkey is 'One count per group and hour.';
+comment on index postrider.dlq_letter_pkey is 'A dead letter is recorded once.';
+comment on index postrider.dlq_operation_item_pkey is 'The items of an operation, in the order in which they are treated.';
+comment on index postrider.dlq_operation_pkey is 'An operation by its id.';
+comment on index postrider.dlq_redrive_dlq_entry_uuid_generation_key is 'The redrives of an investigation, one per generation.';
+comment on index postrider.dlq_redrive_pkey is 'A redrive by its id.';

@@ -57,3 +57,5 @@ comment on column postrider.schema_code.replaced_at is
 'When other code took its place; null for the current code. A binary whose code was replaced is older than the database.';
 create unique index if not exists schema_code_current on postrider.schema_code (room) where replaced_at is null;
 comment on index postrider.schema_code_current is 'One code per room at a time.';
+comment on index postrider.schema_migration_pkey is 'A version of a room is applied once.';
+comment on index postrider.schema_code_pkey is 'A code of a room by its checksum.';

@@ -333,3 +333,16 @@ create table postrider.outbox_write_probe (
 comment on table postrider.outbox_write_probe is
 'Empty. Readiness writes a row and takes it back, to see whether the database takes writes: one row in ten seconds from each process. Vacuum makes it small again.';
 comment on column postrider.outbox_write_probe.filler is 'What makes the row so long that a page takes no second one.';
+
+-- What PostgreSQL made for constraints and identities.
+comment on index postrider.outbox_event_pkey is 'The log: events in the order of their ids.';
+comment on index postrider.outbox_exception_pkey is 'The exception of an event, at most one.';
+comment on index postrider.outbox_hold_pkey is 'A hold by its number.';
+comment on index postrider.outbox_idempotency_key_pkey is 'A key is used once per topic.';
+comment on index postrider.outbox_own_topic_pkey is 'Each topic once.';
+comment on index postrider.outbox_receipt_pkey is 'Receipts in the order in which they were written; no number is given twice, so a relay that was thought dead writes none.';
+comment on index postrider.outbox_retention_pkey is 'One row for each kind of what is kept.';
+comment on index postrider.outbox_skip_request_pkey is 'An event is asked to be skipped once.';
+comment on index postrider.outbox_task_event_pkey is 'The events of a task.';
+comment on sequence postrider.outbox_event_id_seq is 'Numbers of outbox_event.id. A number that was taken and never committed is a gap of the log.';
+comment on sequence postrider.outbox_hold_hold_id_seq is 'Numbers of outbox_hold.hold_id.';

@@ -119,8 +119,12 @@ func (r *archiveRig) collectOf(letter string, subject dlq.Subject, reason dlq.Re
 		r.Fatal(err)
 	}
 	r.offset++
+	task := uuid.Nil // as the collector reads it
+	if subject.Type == dlq.SubjectTask {
+		task = uuid.MustParse(subject.ID)
+	}
 	_, err = store.RecordLetters(r.Context(), []dlq.Letter{{ID: letter, Dialect: dlq.DialectPostrider, DLQTopic: "postrider.dlq", DLQOffset: r.offset,
-		DLQRecordAt: time.Now(), Subject: subject, Reason: reason, OriginalState: "steps_in_process", KeyKind: dlq.Tombstone, PayloadKind: dlq.Tombstone}})
+		DLQRecordAt: time.Now(), Subject: subject, TaskUUID: task, Reason: reason, OriginalState: "steps_in_process", KeyKind: dlq.Tombstone, PayloadKind: dlq.Tombstone}})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -297,5 +298,30 @@ func TestStalenessWithAClockThatWasWrong(t *testing.T) {
 		if _, err := r.archive.RefreshDashboards(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestInvestigationsOfTasksByTheirView: tasker_tasks_dlq has the names that programs of tasks ask for, and tasks alone.
+func TestInvestigationsOfTasksByTheirView(t *testing.T) {
+	t.Parallel()
+	r := newArchiveRig(t)
+	task := ledgertest.Create(t, r.pool, ledgertest.New{})
+	entry := r.collect("letter of the task", task, dlq.StalenessTimeout)
+	r.collectOf("letter of an event", dlq.Subject{Type: dlq.SubjectEvent, ID: uuid.NewString()}, dlq.StalenessTimeout)
+	rows, err := r.pool.Query(t.Context(), `select * from postrider.tasker_tasks_dlq`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToMap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 || all[0]["task_uuid"] != [16]byte(task) || all[0]["dlq_entry_uuid"] != [16]byte(entry) || all[0]["original_state"] != "steps_in_process" {
+		t.Fatalf("the view has %v", all)
+	}
+	names := slices.Sorted(maps.Keys(all[0]))
+	if want := []string{"created_at", "dlq_entry_uuid", "dlq_reason", "dlq_timestamp", "metadata", "original_state", "resolution_notes",
+		"resolution_status", "resolution_timestamp", "resolved_by", "task_snapshot", "task_uuid", "updated_at"}; !slices.Equal(names, want) {
+		t.Errorf("the view has the columns %v, want %v", names, want)
 	}
 }

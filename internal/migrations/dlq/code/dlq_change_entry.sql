@@ -20,12 +20,12 @@ begin
         raise exception using errcode = '55000', message = format('postrider: investigation %s cannot be closed', p_entry), detail = why;
     end if;
     perform postrider.access_owe();
-    -- Closing notes who did it: the caller, unless p_resolved_by names another.
+    -- Closing notes who did it: the caller, unless p_resolved_by names another, or somebody was named before.
     update postrider.dlq_entry e
     set resolution_status = coalesce(p_status::postrider.dlq_resolution_status, e.resolution_status),
         resolution_timestamp = case when p_status is not null then now() else e.resolution_timestamp end,
         resolution_notes = coalesce(p_notes, e.resolution_notes),
-        resolved_by = coalesce(p_resolved_by, case when p_status is not null then p_actor end, e.resolved_by),
+        resolved_by = coalesce(p_resolved_by, e.resolved_by, case when p_status is not null then p_actor end),
         metadata = case when coalesce(p_metadata, 'null') = 'null' then e.metadata else nullif(p_metadata, '{}') end,
         assignee = case when p_assignee is null then e.assignee else nullif(p_assignee, '') end,
         updated_at = now()
