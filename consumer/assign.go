@@ -110,7 +110,7 @@ func (c *Consumer) end(lanes []lane, patience time.Duration) (abandoned int) {
 	defer patient.Stop()
 	rest := await(lanes, patient.C)
 	if len(rest) > 0 {
-		c.log.Warn("handlers are told to end", slog.Int("partitions", len(rest)), slog.Duration("after", patience))
+		c.log.Warn("handlers are told to end", slog.Int("partitions", len(rest)), slog.String("after", patience.String()))
 	}
 	for _, l := range rest {
 		l.base().cancel()

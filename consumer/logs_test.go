@@ -42,10 +42,11 @@ func TestLogsNameTheMessage(t *testing.T) {
 			Class     string `json:"error_class"`
 			Code      string `json:"error_code"`
 			Err       string `json:"err"`
+			In        string `json:"in"`
 		}
 		want := said{Component: "consumer", Group: "g", Trace: "0af7651916cd43dd8448eb211c80319c", Event: "e-1", Class: "transient", Code: CodeFailed, Err: "broken"}
 		first, last := want, want
-		first.Msg, first.Topic, first.Attempt = "a message is tried again", "orders", 1
+		first.Msg, first.Topic, first.Attempt, first.In = "a message is tried again", "orders", 1, "1s"
 		last.Msg, last.Topic, last.Attempt = "a message is given up", "orders.g.retry.1s", 2
 		var got []said
 		for lines := json.NewDecoder(&log); lines.More(); {

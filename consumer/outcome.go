@@ -57,7 +57,7 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 		m.failed(now)
 		v.wait = r.policy.Delays[failed-1]
 		v.record = retryRecord(m, r.tiers[failed-1], c.cfg.Group, v.failure, now.Add(v.wait))
-		c.say(slog.LevelInfo, "a message is tried again", m, v.failure, slog.Duration("in", v.wait))
+		c.say(slog.LevelInfo, "a message is tried again", m, v.failure, slog.String("in", v.wait.String()))
 		return v, true
 	default:
 		if !r.breaker.admit(probe, now) {
@@ -70,7 +70,7 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 		return v, true
 	}
 	m.failed(now)
-	c.say(slog.LevelInfo, "a message is tried again", m, v.failure, slog.Duration("in", v.again))
+	c.say(slog.LevelInfo, "a message is tried again", m, v.failure, slog.String("in", v.again.String()))
 	return v, true
 }
 
@@ -147,7 +147,7 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, 
 		if errors.Is(err, ErrTooLarge) {
 			if !v.dead {
 				if !v.early {
-					c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.Duration("in", v.wait))
+					c.say(slog.LevelInfo, "a message is too large for its retry topic and waits in its own", m, v.failure, slog.String("in", v.wait.String()))
 				}
 				return false, v.wait
 			}

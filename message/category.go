@@ -34,6 +34,7 @@ const (
 var validationCodes = map[string]bool{
 	"MESSAGE_TOO_LARGE": true, "RECORD_LIST_TOO_LARGE": true, "INVALID_RECORD": true, "INVALID_TOPIC_EXCEPTION": true, // the broker's names
 	"INVALID_HEADERS": true, "INVALID_TOPIC": true, // the relay's
+	"UNDECODABLE": true, // of package consumer
 }
 
 // CategoryOf tells the category of an error from its class and code, as they stand in an event's row, in the headers of
@@ -47,7 +48,8 @@ var validationCodes = map[string]bool{
 //	withheld                       any                                        transient
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
 //	                               INVALID_RECORD, INVALID_HEADERS,
-//	                               INVALID_TOPIC, INVALID_TOPIC_EXCEPTION     validation
+//	                               INVALID_TOPIC, INVALID_TOPIC_EXCEPTION,
+//	                               UNDECODABLE                                validation
 //	permanent                      any other, such as WORKER_KILLED, SKIPPED  fatal
 func CategoryOf(class, code string) Category {
 	switch class {

@@ -29,6 +29,7 @@ func TestCategoryOf(t *testing.T) {
 		{"permanent", "RECORD_LIST_TOO_LARGE", Validation},
 		{"permanent", "INVALID_RECORD", Validation},
 		{"permanent", "INVALID_HEADERS", Validation},
+		{"permanent", "UNDECODABLE", Validation},
 		{"permanent", "INVALID_TOPIC", Validation},
 		{"permanent", "INVALID_TOPIC_EXCEPTION", Validation},
 		{"redrive", "", Transient},

@@ -43,13 +43,30 @@ type Message struct {
 
 const enqueueSQL = `select postrider.outbox_publish_bytes($1::text, $2::bytea, $3::bytea, $4::jsonb, $5::text, $6::timestamptz, $7::uuid)`
 
+// limitSQL asks for the database's limit. Enqueue asks for payloads of more than askAbove bytes: an insert that the database
+// refuses would end the caller's transaction.
+const (
+	limitSQL = `select postrider.outbox_max_payload_bytes()`
+	askAbove = 1 << 20
+)
+
 // Enqueue writes the message into the outbox inside the caller's transaction and returns its event id.
-// It is published if and when that transaction commits. A message that can be refused without asking
-// the database is refused with an error wrapping message.ErrInvalid, before the transaction is touched.
+// It is published if and when that transaction commits. A message that breaks a rule is refused with an error
+// wrapping message.ErrInvalid, and the transaction goes on. For a payload of more than 1 MiB the database is asked for its
+// limit first. If its owner set a limit below 1 MiB, a payload between the two ends the transaction.
 func Enqueue(ctx context.Context, tx pgx.Tx, m Message) (uuid.UUID, error) {
 	args, err := m.args()
 	if err != nil {
 		return uuid.Nil, err
+	}
+	if len(m.Payload) > askAbove {
+		var limit int
+		if err := tx.QueryRow(ctx, limitSQL).Scan(&limit); err != nil {
+			return uuid.Nil, fmt.Errorf("ask how large a payload may be: %w", err)
+		}
+		if err := m.fits(limit); err != nil {
+			return uuid.Nil, err
+		}
 	}
 	var id string
 	if err := tx.QueryRow(ctx, enqueueSQL+"::text", args...).Scan(&id); err != nil {
@@ -64,11 +81,28 @@ func EnqueueSQL(ctx context.Context, tx *sql.Tx, m Message) (uuid.UUID, error) {
 	if err != nil {
 		return uuid.Nil, err
 	}
+	if len(m.Payload) > askAbove {
+		var limit int
+		if err := tx.QueryRowContext(ctx, limitSQL).Scan(&limit); err != nil {
+			return uuid.Nil, fmt.Errorf("ask how large a payload may be: %w", err)
+		}
+		if err := m.fits(limit); err != nil {
+			return uuid.Nil, err
+		}
+	}
 	var id string
 	if err := tx.QueryRowContext(ctx, enqueueSQL+"::text", args...).Scan(&id); err != nil {
 		return uuid.Nil, fmt.Errorf("enqueue an event for topic %q: %w", m.Topic, err)
 	}
 	return uuid.Parse(id)
+}
+
+// fits refuses a payload that the database would refuse.
+func (m Message) fits(limit int) error {
+	if len(m.Payload) > limit {
+		return fmt.Errorf("%w: the payload for topic %q is %d bytes, the limit of the database is %d", message.ErrInvalid, m.Topic, len(m.Payload), limit)
+	}
+	return nil
 }
 
 func (m Message) args() ([]any, error) {

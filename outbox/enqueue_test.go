@@ -184,6 +184,7 @@ func TestEnqueueRefuses(t *testing.T) {
 		"idempotency key is 513 bytes": {Topic: "t", IdempotencyKey: strings.Repeat("ü", 256) + "x"},
 		"idempotency key is not UTF-8": {Topic: "t", IdempotencyKey: "a\xff"},
 		"idempotency key contains NUL": {Topic: "t", IdempotencyKey: "a\x00"},
+		"the payload for topic \"t\" is 17825792 bytes, the limit of the database is 16777216": {Topic: "t", Payload: make([]byte, 17<<20)},
 	} {
 		_, err := outbox.Enqueue(t.Context(), tx, m)
 		_, sqlErr := outbox.EnqueueSQL(t.Context(), sqlTx, m)

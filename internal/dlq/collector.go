@@ -147,7 +147,7 @@ func (c *Collector) retry(ctx context.Context, letters []Letter, passing func(er
 	}, backoff.WithContext(newPause(maxStorePause), ctx), func(err error, next time.Duration) {
 		c.metrics.failed(stageStore)
 		c.log.LogAttrs(ctx, slog.LevelError, "recording dead letters failed, trying again",
-			slog.Int("letters", len(letters)), slog.Duration("pause", next), slog.Any("err", err))
+			slog.Int("letters", len(letters)), slog.String("pause", next.String()), slog.Any("err", err))
 	})
 }
 

@@ -32,7 +32,8 @@ type Filter struct {
 	// EventID, if not uuid.Nil, is the event that one of the dead letters is about.
 	EventID uuid.UUID `json:"event_id,omitzero"`
 	// Word, if not empty, is the reason in one word, as lists and Stats report it, in large or small letters. If no group
-	// has it, it is a part of the message, as Message is. It does not go with Message.
+	// has it, Find takes it for a part of the message, as Message is; a purge or an operation has nothing to do then. It does
+	// not go with Message.
 	Word string `json:"reason,omitempty"`
 	// Message, if not empty, is a part of the error message, of the root cause or of its frame, in large or small letters.
 	Message string `json:"text,omitempty"`

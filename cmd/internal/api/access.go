@@ -26,3 +26,13 @@ func DoneOf(d access.Done) access.Done {
 func NewAuditList(found []access.Done, size int) List[access.Done] {
 	return PageOf(DoneOf, found, size, func(d access.Done) string { return rowText(d.ID) })
 }
+
+// Me is the key of a request, and what it may do.
+type Me struct {
+	// ID is the id of the key.
+	ID string `json:"id"`
+	// Name says whose key it is or what for. The audit log has it as the actor.
+	Name string `json:"name"`
+	// Scopes are what the key may do; admin stands for all.
+	Scopes []access.Scope `json:"scopes"`
+}

@@ -40,9 +40,12 @@ type EntryFilter struct {
 	DLQTopic string `json:"dlq_topic,omitempty" jsonschema:"only those whose dead letter was read from this topic"`
 	// EventID is the event that a dead letter of them is about.
 	EventID string `json:"event_id,omitempty" jsonschema:"only those with a dead letter about the event with this id, a uuid"`
-	// Reason is a reason that lists and statistics report: it selects exactly the investigations with it. Any other text is
-	// a part of the error message, of the root cause or of its frame, in large or small letters.
-	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, or with this text in their error message or root cause"`
+	// Reason is a reason that lists and statistics report: it selects exactly the investigations with it. A list takes a
+	// reason that no investigation has for a text; a purge removes nothing then, and an operation is not planned.
+	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, as lists and statistics report it"`
+	// Text is a part of the error message, of the root cause or of its frame, in large or small letters. It does not go with
+	// a reason.
+	Text string `json:"text,omitempty" jsonschema:"only those with this text in their error message or root cause; not with reason"`
 	// From is a time (2026-01-31T08:00:00Z) or a date: those opened since, that included.
 	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
 	// To is a time or a date: those opened until then, that included.
@@ -53,7 +56,7 @@ type EntryFilter struct {
 func NewEntryFilter(f dlq.Filter) EntryFilter {
 	v := EntryFilter{Status: string(f.Status), DLQReason: string(f.Reason), SubjectType: string(f.Subject.Type), SubjectID: f.Subject.ID, Topic: f.Topic,
 		ErrorCode: f.ErrorCode, Assignee: f.Assignee, ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic,
-		Reason: cmp.Or(f.Word, f.Message), From: timeText(f.From), To: timeText(f.To)}
+		Reason: f.Word, Text: f.Message, From: timeText(f.From), To: timeText(f.To)}
 	if f.Group != uuid.Nil {
 		v.Group = f.Group.String()
 	}
@@ -66,7 +69,7 @@ func NewEntryFilter(f dlq.Filter) EntryFilter {
 // Parse reads the texts. An error is a *FieldError about the first field that is wrong, in the order of the fields.
 func (f EntryFilter) Parse() (dlq.Filter, error) {
 	p := dlq.Filter{Subject: dlq.Subject{ID: f.SubjectID}, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee,
-		ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic, Word: f.Reason}
+		ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic, Word: f.Reason, Message: f.Text}
 	var errs [7]error
 	p.Status, errs[0] = oneOf("resolution_status", f.Status, dlq.Statuses())
 	p.Reason, errs[1] = oneOf("dlq_reason", f.DLQReason, dlq.Reasons())
@@ -160,9 +163,17 @@ func ParseBound(field, text string, upper bool) (time.Time, error) {
 	}
 	t, ok := ParseTime(text, upper)
 	if !ok || t.IsZero() { // the zero time is no bound
-		return t, &FieldError{field, text, "a date (2026-01-31) or a time (2026-01-31T08:00:00Z)"}
+		return t, &FieldError{field, text, WantTime(text)}
 	}
 	return t, nil
+}
+
+// WantTime says what a text that ParseTime does not read must be.
+func WantTime(text string) string {
+	if _, err := time.Parse("2006-01-02T15:04:05", text); err == nil {
+		return "a time with its zone, such as " + text + "Z or " + text + "+01:00"
+	}
+	return "a date (2026-01-31) or a time (2026-01-31T08:00:00Z)"
 }
 
 // ParseTime reads a time as RFC 3339 has it, or a date: its first moment, or its last microsecond where it is an upper bound.

@@ -25,7 +25,7 @@ func drawFilter(t *rapid.T) dlq.Filter {
 		Reason:  rapid.SampledFrom(append(dlq.Reasons(), "")).Draw(t, "reason"),
 		Subject: dlq.Subject{Type: rapid.SampledFrom(append(dlq.SubjectTypes(), "")).Draw(t, "type"), ID: rapid.String().Draw(t, "id")},
 		Topic:   rapid.String().Draw(t, "topic"), ErrorCode: rapid.String().Draw(t, "code"), Assignee: rapid.String().Draw(t, "assignee"),
-		Word: rapid.String().Draw(t, "reason"), ConsumerGroup: rapid.String().Draw(t, "consumer group"), DLQTopic: rapid.String().Draw(t, "dlq topic"),
+		Word: rapid.String().Draw(t, "word"), Message: rapid.String().Draw(t, "text"), ConsumerGroup: rapid.String().Draw(t, "consumer group"), DLQTopic: rapid.String().Draw(t, "dlq topic"),
 	}
 	if rapid.Bool().Draw(t, "bounded") {
 		f.Group, f.EventID, f.From, f.To = uuid.New(), uuid.New(), at.Draw(t, "from"), at.Draw(t, "to")
@@ -57,7 +57,7 @@ func TestFiltersHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	stored, err := json.Marshal(dlq.Filter{Status: dlq.Pending, Reason: dlq.ManualDLQ, Subject: dlq.Subject{Type: dlq.SubjectTask, ID: "i"}, Topic: "t",
-		ErrorCode: "c", Group: uuid.New(), Assignee: "a", Word: "m", ConsumerGroup: "g", DLQTopic: "d", EventID: uuid.New(), From: at, To: at})
+		ErrorCode: "c", Group: uuid.New(), Assignee: "a", Word: "m", Message: "x", ConsumerGroup: "g", DLQTopic: "d", EventID: uuid.New(), From: at, To: at})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +102,15 @@ func TestTheFirstMistakeIsTold(t *testing.T) {
 	}
 	if _, err := (api.GroupFilter{State: "open"}).Parse(); err == nil {
 		t.Error("a state that there is not is taken")
+	}
+}
+
+// TestATimeWithoutItsZone: the error says what is missing.
+func TestATimeWithoutItsZone(t *testing.T) {
+	t.Parallel()
+	_, err := (api.EntryFilter{From: "2026-11-22T03:13:08"}).Parse()
+	if want := `from is "2026-11-22T03:13:08"; it must be a time with its zone, such as 2026-11-22T03:13:08Z or 2026-11-22T03:13:08+01:00`; err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
 	}
 }
 

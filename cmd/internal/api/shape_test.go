@@ -84,6 +84,7 @@ func TestNothingIsNullOrEmpty(t *testing.T) {
 		"items":     {api.NewItemList(nil, 3), `{"items":[],"next":null}`},
 		"next item": {api.NewItemList([]dlq.Item{{Place: 7, State: "waiting"}, {Place: 8}}, 1), `{"items":[{"item":7,"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","state":"waiting","reason":null,"outcome":null,"successor_uuid":null}],"next":"7"}`},
 		"requeued":  {api.NewRequeued(nil, dlq.Requeued{}), `{"requeued":[],"skipped":[],"stopped_tasks":[],"reaches":[],"dry_run":false}`},
+		"no code":   {api.NewStats(dlq.Stats{ByErrorCode: map[string]int64{"": 2, "UNKNOWN": 1}}).ByErrorCode, `{"UNKNOWN":3}`},
 		"stats":     {api.NewStats(dlq.Stats{}), `{"total":0,"by_reason":{},"last_24h":0,"reasons":[],"pending":0,"by_error_code":{},"oldest_pending_at":null,"recent":[]}`},
 		"fetched":   {api.NewFetched(dlq.Fetched{}), `{"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","letter_id":null,"state":null,"gone_at":null,"explanation":"nothing to fetch: its message is in the letter, or in the outbox","error":null}`},
 		"scope":     {api.NewOperation(dlq.Operation{Scope: dlq.Scope{Filter: &dlq.Filter{}}}).Scope, `{"filter":{}}`},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -21,7 +22,7 @@ type Stats struct {
 	Reasons []ReasonStats `json:"reasons"`
 	// Pending is how many are open.
 	Pending int64 `json:"pending"`
-	// ByErrorCode counts the open ones by error code; the empty code means that there is none. It is bounded as ByReason is.
+	// ByErrorCode counts the open ones by error code; UNKNOWN counts those that have none. It is bounded as ByReason is.
 	ByErrorCode map[string]int64 `json:"by_error_code"`
 	// OldestPending is when the oldest open one was opened; null when none is.
 	OldestPending *time.Time `json:"oldest_pending_at"`
@@ -54,7 +55,9 @@ func NewStats(s dlq.Stats) Stats {
 	v := Stats{Total: s.Total, ByReason: map[string]int64{}, Last24h: s.Last24h, Pending: s.Pending, ByErrorCode: map[string]int64{},
 		OldestPending: TimeOrNull(s.OldestPending), Recent: append([]uuid.UUID{}, s.Recent...)}
 	maps.Copy(v.ByReason, s.ByReason)
-	maps.Copy(v.ByErrorCode, s.ByErrorCode)
+	for code, n := range s.ByErrorCode {
+		v.ByErrorCode[cmp.Or(code, dlq.UnknownCode)] += n
+	}
 	v.Reasons = each(func(r dlq.ReasonStats) ReasonStats {
 		return ReasonStats{r.Reason, r.Total, r.Pending, r.ManuallyResolved, r.PermanentFailures, r.Cancelled, TimeOrNull(r.Oldest), TimeOrNull(r.Newest)}
 	}, s.Reasons)

@@ -126,7 +126,8 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 		t.Errorf("%s investigations are left, want 3", got)
 	}
 	d.run(ExitOK, "dlq purge "+a+" --yes", "1 investigation is removed")
-	d.run(ExitOK, "dlq purge --older-than 0s --reason no --limit 1 --yes -o json", `"purged": 1`)
+	d.run(ExitOK, "dlq purge --older-than 0s --reason no --yes", "0 investigations are removed", `No investigation that is selected has the reason "no"; --text`)
+	d.run(ExitOK, "dlq purge --older-than 0s --text no --limit 1 --yes -o json", `"purged": 1`)
 	if got := d.ask(`select count(*)::text || ' ' || (select count(*) from postrider.dlq_letter) from postrider.dlq_entry`); got != "1 3" {
 		t.Errorf("investigations and letters left: %s, want 1 and 3", got)
 	}
@@ -286,7 +287,7 @@ func TestOperationByHand(t *testing.T) {
 	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
 
 	// What was closed can be purged, by age and by what it says.
-	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --reason no --code INVALID_RECORD --release-keys --name tidy")
+	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --text no --code INVALID_RECORD --release-keys --name tidy")
 	if o := decode[api.Operation](t, d.run(ExitOK, "op show "+purge+" -o json")); o.Kind != "purge" || o.Items != 4 || !o.Options.ReleaseKeys {
 		t.Errorf("planned: %+v", o)
 	}

@@ -261,7 +261,8 @@ func (c *commands) dlqPurge() *cobra.Command {
 		Use:   "purge ID... | --older-than AGE",
 		Short: "Remove investigations for good",
 		Long: `Remove investigations with the messages of their dead letters: those named, or the oldest that are older than
---older-than and that all filters given select. The ids of the dead letters stay, so that a late copy of one opens
+--older-than and that all filters given select. A --reason that no investigation has removes nothing; --text looks
+into error messages. The ids of the dead letters stay, so that a late copy of one opens
 nothing. Of the ones that are not named, the output says how many more there are. One whose event halts its key is
 refused, or passed over, unless --release-keys lets its key go; the other events of the key then go on
 without it.`,
@@ -309,6 +310,9 @@ without it.`,
 				view := api.NewPurged(p, done)
 				if err := out.print(c.stdout, view, func(w io.Writer) error {
 					fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "investigation is", "investigations are"))
+					if view.Purged == 0 && p.Filter.Word != "" {
+						fmt.Fprintf(w, "No investigation that is selected has the reason %q; --text looks for a text in error messages.\n", p.Filter.Word)
+					}
 					if view.Holding > 0 {
 						fmt.Fprintf(w, "%s passed over; --release-keys lets the keys go.\n", plural.Of(view.Holding, "holds a key and was", "hold a key and were"))
 					}

@@ -32,7 +32,8 @@ func (g *filterFlags) bind(c *commands, cmd *cobra.Command, those, status string
 	f.StringVar(&g.Topic, "topic", "", those+" of messages bound for this `topic`")
 	f.StringVar(&g.DLQReason, "dlq-reason", "", those+" dead-lettered for this `reason`: "+join(dlq.Reasons()))
 	f.StringVar(&g.ErrorCode, "code", "", those+" with this error `code`")
-	f.StringVar(&g.Reason, "reason", "", those+" with this `reason`, as lists and statistics show it; any other text is looked for in their error message, root cause and frame")
+	f.StringVar(&g.Reason, "reason", "", those+" with this `reason`, as lists and statistics show it")
+	f.StringVar(&g.Text, "text", "", those+" with this `text` in their error message, root cause or frame; not with --reason")
 	f.StringVar(&g.ConsumerGroup, "consumer-group", "", those+" that this `consumer group` gave up")
 	f.StringVar(&g.DLQTopic, "dlq-topic", "", those+" whose dead letter was read from this `topic`")
 	f.StringVar(&g.EventID, "event", "", those+" with a dead letter about the event with this `UUID`")
@@ -83,8 +84,8 @@ func (c *commands) dlqList() *cobra.Command {
 		Long: `List investigations by when they were opened, or by when they last changed (--order-by updated_at): the newest first,
 or with --ascending the oldest. An investigation is listed if it fits all filters given.
 
-A --reason without three letters or digits in a row is looked for in 10000 investigations at a time. Where these do not
-fill the list, it says so, and --after goes on.`,
+A --reason that no investigation has is taken for a --text. A text without three letters or digits in a row is looked
+for in 10000 investigations at a time. Where these do not fill the list, it says so, and --after goes on.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -192,7 +193,7 @@ func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 	var below string
 	switch next := visible(value(list.Next)); {
 	case list.Incomplete:
-		below = fmt.Sprintf("%d in the %d that were looked at; a --reason with three letters or digits in a row is looked for in all. On with: --after %s\n", n, dlq.MaxSkim, next)
+		below = fmt.Sprintf("%d in the %d that were looked at; a text with three letters or digits in a row is looked for in all. On with: --after %s\n", n, dlq.MaxSkim, next)
 	case n == 0 && s.After == "":
 		below = fmt.Sprintf("None beyond the first %d; there are %s in all.\n", s.Filter.Offset, total)
 	case s.After != "" && next == "":

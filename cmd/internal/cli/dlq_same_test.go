@@ -48,7 +48,7 @@ func TestDLQCommandsPrintWhatTheAPIServes(t *testing.T) {
 	closed, sent := d.entries[0], d.entries[1]
 	d.run(ExitOK, "dlq resolve "+closed+" --notes known --status cancelled")
 	d.run(ExitOK, "dlq requeue "+sent+" --actor ada")
-	planned := decode[api.Operation](t, d.run(ExitOK, "op plan --code INVALID_RECORD --reason good --from 2026-01-01 --name first --why because -o json")).UUID.String()
+	planned := decode[api.Operation](t, d.run(ExitOK, "op plan --code INVALID_RECORD --text good --from 2026-01-01 --name first --why because -o json")).UUID.String()
 	d.run(ExitOK, "op plan "+d.entries[3]+" "+d.entries[4]+" --kind resolve --name second")
 	group := decode[api.List[api.Group]](t, d.run(ExitOK, "dlq groups -o json")).Items[0].UUID.String()
 	d.run(ExitOK, "dlq group mute "+group+" --until 30d")

@@ -207,15 +207,15 @@ func TestPrettyJSON(t *testing.T) {
 func TestSearchTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"is:open topic:orders broken header": "reason=broken+header&resolution_status=pending&topic=orders",
-		`topic:"a b" who:mira`:               "assignee=mira&topic=a+b", "odd:word": "reason=odd%3Aword", "": "", `"quoted text"`: "reason=quoted+text",
+		"is:open topic:orders broken header": "resolution_status=pending&text=broken+header&topic=orders",
+		`topic:"a b" who:mira`:               "assignee=mira&topic=a+b", "odd:word": "text=odd%3Aword", "": "", `"quoted text"`: "text=quoted+text", "reason:sold_out": "reason=sold_out",
 	} {
 		if got := parseSearch(text).Encode(); got != want {
 			t.Errorf("%q is %s", text, got)
 		}
 	}
-	f := api.EntryFilter{Status: "pending", Topic: "a b", Reason: "broken header"}
-	if got := parseSearch(searchText(f)).Encode(); got != "reason=broken+header&resolution_status=pending&topic=a+b" {
+	f := api.EntryFilter{Status: "pending", Topic: "a b", Reason: "sold_out", Text: "broken header"}
+	if got := parseSearch(searchText(f)).Encode(); got != "reason=sold_out&resolution_status=pending&text=broken+header&topic=a+b" {
 		t.Errorf("%s comes back as %s", searchText(f), got)
 	}
 }

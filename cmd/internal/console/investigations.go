@@ -38,14 +38,14 @@ type investigationsView struct {
 
 // words of the search box, and the fields of the filter that they stand for.
 var searchWords = []struct{ word, field string }{
-	{"is", "resolution_status"}, {"why", "dlq_reason"}, {"type", "subject_type"}, {"subject", "subject_id"}, {"topic", "topic"},
+	{"is", "resolution_status"}, {"reason", "reason"}, {"why", "dlq_reason"}, {"type", "subject_type"}, {"subject", "subject_id"}, {"topic", "topic"},
 	{"code", "error_code"}, {"group", "group"}, {"who", "assignee"}, {"consumer", "consumer_group"}, {"dlq", "dlq_topic"}, {"event", "event_id"}, {"from", "from"}, {"to", "to"},
 }
 
 // statusNames are short words for statuses in the search box.
 var statusNames = map[string]dlq.Status{"open": dlq.Pending, "resolved": dlq.ManuallyResolved, "failed": dlq.PermanentlyFailed, "cancelled": dlq.Cancelled}
 
-// parseSearch reads the text of the search box: word:value as often as wanted, and a text that the reason contains. The
+// parseSearch reads the text of the search box: word:value as often as wanted, and a text that the error message contains. The
 // values are checked by the filter of the API. A value in quotes may have blanks.
 func parseSearch(text string) url.Values {
 	q := url.Values{}
@@ -64,7 +64,7 @@ func parseSearch(text string) url.Values {
 		q.Set(searchWords[i].field, value)
 	}
 	if len(rest) > 0 {
-		q.Set("reason", strings.Join(rest, " "))
+		q.Set("text", strings.Join(rest, " "))
 	}
 	return q
 }
@@ -84,7 +84,7 @@ func searchText(f api.EntryFilter) string {
 	var parts []string
 	for _, field := range api.Fields(&f) {
 		value := *field.Text
-		if value == "" || field.Name == "reason" {
+		if value == "" || field.Name == "text" {
 			continue
 		}
 		i := slices.IndexFunc(searchWords, func(s struct{ word, field string }) bool { return s.field == field.Name })
@@ -101,8 +101,8 @@ func searchText(f api.EntryFilter) string {
 		}
 		parts = append(parts, searchWords[i].word+":"+value)
 	}
-	if f.Reason != "" {
-		parts = append(parts, f.Reason)
+	if f.Text != "" {
+		parts = append(parts, f.Text)
 	}
 	return strings.Join(parts, " ")
 }

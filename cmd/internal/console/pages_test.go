@@ -121,7 +121,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("%d rows on the first page", n)
 	}
 	to := b.get("/investigations?q=is%3Aopen+code%3AINVALID_HEADERS+priority").is(t, http.StatusSeeOther).header.Get("Location")
-	if to != "/investigations?error_code=INVALID_HEADERS&reason=priority&resolution_status=pending" {
+	if to != "/investigations?error_code=INVALID_HEADERS&resolution_status=pending&text=priority" {
 		t.Errorf("the search leads to %s", to)
 	}
 	b.get(to).is(t, 200).has(t, "15 investigations are open.", "is:open code:INVALID_HEADERS priority", "error_code=INVALID_HEADERS&amp;format=csv")

@@ -277,6 +277,7 @@ func (s *showing) outbox() {
 
 func (s *showing) access() {
 	created := s.show("POST", "/keys", `{"name": "ann", "scopes": ["read", "resolve"], "expires_in_seconds": 86400}`)
+	s.show("GET", "/me", "")
 	s.show("GET", "/keys", "")
 	s.show("DELETE", "/keys/"+created.text("id"), "")
 	s.show("GET", "/audit?limit=1&action=key.revoke", "")

@@ -8,6 +8,13 @@ import (
 	"github.com/postrider/postrider/cmd/internal/api"
 )
 
+func (s *Services) getMe(_ context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	return api.Me{ID: r.Actor.KeyID, Name: r.Actor.Name, Scopes: r.Actor.Scopes}, nil
+}
+
 func (s *Services) listKeys(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err

@@ -243,7 +243,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 	} else {
 		at, ok := api.ParseTime(*b.OlderThan, false)
 		if !ok || at.IsZero() {
-			return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(*b.OlderThan))
+			return nil, refuse(Validation, "older_than is %q; it must be %s", shown(*b.OlderThan), api.WantTime(*b.OlderThan))
 		}
 		p.OlderThan = at
 	}

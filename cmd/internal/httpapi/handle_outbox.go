@@ -111,7 +111,7 @@ func (s *Services) purgeDelivered(ctx context.Context, r *Request) (any, error) 
 	}
 	at, ok := api.ParseTime(b.OlderThan, false)
 	if !ok {
-		return nil, refuse(Validation, "older_than is %q; it must be a date (2026-01-31) or a time (2026-01-31T08:00:00Z)", shown(b.OlderThan))
+		return nil, refuse(Validation, "older_than is %q; it must be %s", shown(b.OlderThan), api.WantTime(b.OlderThan))
 	}
 	done, err := s.Outbox.Purge(ctx, r.Actor.Name, actions.PurgeDelivered{OlderThan: at, Rows: b.Limit})
 	if err != nil {

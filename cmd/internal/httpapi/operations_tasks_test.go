@@ -388,6 +388,11 @@ func (r *rig) driveAccess() {
 	}
 	r.ask("POST", "/keys", `{"name": "x", "scopes": ["read"]}`, "Idempotency-Key", "once").is(400).says("Idempotency-Key")
 	r.ask("POST", "/keys", `{"name": "y", "scopes": ["read"]}`, "Idempotency-Key", r.begun("POST", "/keys", `{"name": "x", "scopes": ["read"]}`)).is(422)
+	me := r.ask("GET", "/me", "").is(200)
+	if me.text("name") != "key admin" || me.text("id") == "" || fmt.Sprint(me.at("scopes")) != "[admin]" {
+		t.Errorf("%s", me.Raw)
+	}
+	r.ask("GET", "/me?x=1", "").is(400)
 	listed := r.ask("GET", "/keys", "").is(200)
 	if strings.Contains(listed.Raw, created.text("token")) || !strings.Contains(listed.Raw, created.text("id")) {
 		t.Error("the list of keys has no key, or a secret")

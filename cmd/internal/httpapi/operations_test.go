@@ -227,7 +227,7 @@ func (r *rig) drivePurge() {
 		t.Errorf("%s", got.Raw)
 	}
 	r.exec(`update postrider.dlq_entry set created_at = '2025-01-01', updated_at = now() where dlq_entry_uuid = any ($1)`, []string{old, holding})
-	if got := r.ask("POST", "/dlq/purge", `{"older_than": "2025-02-01", "reason": "REFUSED"}`).is(200); got.at("purged") != 1.0 || got.at("holding") != 1.0 {
+	if got := r.ask("POST", "/dlq/purge", `{"older_than": "2025-02-01", "text": "REFUSED"}`).is(200); got.at("purged") != 1.0 || got.at("holding") != 1.0 {
 		t.Errorf("%s", got.Raw)
 	}
 	if got := r.ask("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q], "release_keys": true}`, holding)).is(200); got.at("purged") != 1.0 {

@@ -104,6 +104,7 @@ func (s *Services) Routes() []Route {
 		{post, "/holds/{id}/release", access.Resolve, 1, s.releaseHold, &nothing{}, postgres.Released{}},
 		{post, "/holds/{id}/give-up", access.Resolve, 1, s.giveUpHold, &nothing{}, postgres.GaveUp{}},
 
+		{get, "/me", access.Read, 1, s.getMe, nil, api.Me{}},
 		{get, "/keys", access.Admin, 1, s.listKeys, nil, api.List[access.Key]{}},
 		{post, "/keys", access.Admin, 1, s.createKey, createKeyBody{}, Created{api.CreatedKey{}}},
 		{del, "/keys/{id}", access.Admin, 1, s.revokeKey, nil, access.Key{}},

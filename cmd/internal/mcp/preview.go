@@ -100,7 +100,7 @@ func (p *previews) add(a access.Actor, q asked, shown preview) (token string, ex
 	return w.token, w.expires
 }
 
-// take returns the preview that a token confirms, once: it is forgotten, also when it does not fit. The tokens of
+// take returns the preview that a token confirms, once. One of another action or limit stays. The tokens of
 // another key are not found.
 func (p *previews) take(a access.Actor, q asked, token string) (preview, error) {
 	p.mu.Lock()
@@ -111,10 +111,10 @@ func (p *previews) take(a access.Actor, q asked, token string) (preview, error) 
 		if w.token != token {
 			continue
 		}
-		p.byKey[a.KeyID] = append(list[:i:i], list[i+1:]...)
 		if w.asked != q {
-			return preview{}, refuse(httpapi.Conflict, "confirm belongs to the preview of %s with the limit %d, and this is %s with the limit %d; nothing was done: call again without confirm", w.asked.action, w.asked.limit, q.action, q.limit)
+			return preview{}, refuse(httpapi.Conflict, "confirm belongs to the preview of %s with the limit %d, and this is %s with the limit %d; nothing was done: call again as previewed, or without confirm", w.asked.action, w.asked.limit, q.action, q.limit)
 		}
+		p.byKey[a.KeyID] = append(list[:i:i], list[i+1:]...)
 		return w.shown, nil
 	}
 	return preview{}, refuse(httpapi.Conflict, "confirm is not known: it is used once, by the key that it was given to, within %v; nothing was done: call again without confirm", p.ttl)

@@ -53,6 +53,9 @@ func (d *Investigations) Find(ctx context.Context, q dlq.Search) (dlq.Page, erro
 	}
 	var page dlq.Page
 	return page, d.readPlanned(ctx, "list investigations", func(ctx context.Context, tx pgx.Tx) (err error) {
+		if q.Filter, err = wordOrText(ctx, tx, q.Filter); err != nil {
+			return err
+		}
 		var ids []uuid.UUID
 		if page, ids, err = find(ctx, tx, q, d.bounds); err != nil || len(ids) == 0 {
 			return err
@@ -95,41 +98,55 @@ func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page
 	return page, column(s.page, func(f found) uuid.UUID { return f.ID }), nil
 }
 
-// limit sets the groups that the search is limited to, and the investigations of an event. A word that no group has becomes a part of the message.
+// wordOrText makes a reason that no group has a part of the message. It is for lists alone: a purge that is repeated after
+// the reason is used up must not remove investigations that only mention the word.
+func wordOrText(ctx context.Context, tx pgx.Tx, f dlq.Filter) (dlq.Filter, error) {
+	if f.Word == "" {
+		return f, nil
+	}
+	ids, err := groupsOfWord(ctx, tx, f.Word)
+	if err == nil && len(ids) == 0 {
+		f.Word, f.Message = "", f.Word
+	}
+	return f, err
+}
+
+// groupsOfWord are the groups that have a reason; not nil.
+func groupsOfWord(ctx context.Context, tx pgx.Tx, word string) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, groupWord, strings.ToLower(word))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+// limit sets the groups that the search is limited to, and the investigations of an event.
 func (s *search) limit(ctx context.Context) error {
 	if s.Filter.Group != uuid.Nil {
 		s.within = []uuid.UUID{s.Filter.Group}
 	}
 	if s.Filter.EventID != uuid.Nil {
-		var err error
-		if s.about, err = s.ids(ctx, entryAbout, s.Filter.EventID); err != nil {
+		rows, err := s.tx.Query(ctx, entryAbout, s.Filter.EventID)
+		if err != nil {
+			return err
+		}
+		if s.about, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]); err != nil {
 			return err
 		}
 	}
 	if s.Filter.Word == "" {
 		return nil
 	}
-	ids, err := s.ids(ctx, groupWord, strings.ToLower(s.Filter.Word))
+	ids, err := groupsOfWord(ctx, s.tx, s.Filter.Word)
 	switch {
 	case err != nil:
 		return err
-	case len(ids) == 0:
-		s.Filter.Word, s.Filter.Message = "", s.Filter.Word
 	case s.within == nil:
 		s.within = ids
 	case !slices.Contains(ids, s.Filter.Group):
 		s.within = []uuid.UUID{}
 	}
 	return nil
-}
-
-// ids returns the ids that a query finds; not nil.
-func (s *search) ids(ctx context.Context, query string, about any) ([]uuid.UUID, error) {
-	rows, err := s.tx.Query(ctx, query, about)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
 // openEvent is the event of the newest letter of a pending investigation.

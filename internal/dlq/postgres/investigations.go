@@ -123,7 +123,7 @@ func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, er
 		return dlq.Purged{}, err
 	}
 	if len(p.Entries) > 0 {
-		return d.purge(ctx, p, p.Entries, dlq.Search{})
+		return d.purge(ctx, p, p.Entries)
 	}
 	q := dlq.Search{Filter: p.Filter, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
 	q.Filter.To, q.Filter.Limit, q.Filter.Offset = p.OlderThan.Add(-time.Microsecond), p.Limit, 0
@@ -132,18 +132,13 @@ func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, er
 		var page dlq.Page
 		var ids []uuid.UUID
 		err := d.readPlanned(ctx, "find investigations to purge", func(ctx context.Context, tx pgx.Tx) (err error) {
-			s := &search{Search: q, tx: tx}
-			if err := s.limit(ctx); err != nil {
-				return err
-			}
-			q = s.Search
 			page, ids, err = find(ctx, tx, q, d.bounds.whole())
 			return err
 		})
 		if err != nil {
 			return all, err
 		}
-		done, err := d.purge(ctx, p, ids, q)
+		done, err := d.purge(ctx, p, ids)
 		if err != nil {
 			return all, err
 		}
@@ -155,14 +150,6 @@ func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, er
 	// What is left is only a number to the caller: a failure here takes nothing back.
 	q.Filter.Limit, q.WithoutTotal, q.After = 1, false, ""
 	err := d.readPlanned(ctx, "count what is left", func(ctx context.Context, tx pgx.Tx) error {
-		s := &search{Search: q, tx: tx}
-		if err := s.limit(ctx); err != nil {
-			return err
-		}
-		if s.Filter.Word != q.Filter.Word { // nothing has the reason any more, and it was not meant as a text
-			all.LeftExact = true
-			return nil
-		}
 		page, _, err := find(ctx, tx, q, d.bounds)
 		all.Left, all.LeftExact = page.Total, page.TotalExact
 		return err
@@ -173,14 +160,14 @@ func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, er
 	return all, nil
 }
 
-// purge removes the investigations in entries that p is about, in one transaction. q found them, unless p names them.
-func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID, q dlq.Search) (done dlq.Purged, err error) {
+// purge removes the investigations in entries that p is about, in one transaction.
+func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.UUID) (done dlq.Purged, err error) {
 	if len(entries) == 0 {
 		return done, nil
 	}
 	err = d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		done = dlq.Purged{}
-		found, err := lockPurged(ctx, tx, p, entries, q)
+		found, err := lockPurged(ctx, tx, p, entries)
 		if err != nil {
 			return err
 		}
@@ -214,12 +201,12 @@ func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.
 }
 
 // lockPurged locks the investigations in entries that p is about.
-func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID, q dlq.Search) ([]uuid.UUID, error) {
+func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
 	if len(p.Entries) > 0 {
 		return lockEntries(ctx, tx, purgeLock, distinctIDs(entries))
 	}
-	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(q.Filter.Message), strings.ToLower(q.Filter.Word), p.Filter.Status)
+	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(p.Filter.Message), strings.ToLower(p.Filter.Word), p.Filter.Status)
 	if err != nil {
 		return nil, translate(doing, err)
 	}

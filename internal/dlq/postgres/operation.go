@@ -87,7 +87,9 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		if err := which.limit(ctx); err != nil {
 			return translate(doing, err)
 		}
-		f = which.Filter
+		if f.Word != "" && len(which.within) == 0 {
+			return fmt.Errorf("%w: nothing that the filter selects has the reason %q; give one that lists and statistics report, or a text to look for in error messages", dlq.ErrRequest, f.Word)
+		}
 		var named []uuid.UUID
 		if len(n.Scope.Entries) > 0 {
 			named = n.Scope.Entries

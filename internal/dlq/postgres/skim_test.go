@@ -125,7 +125,7 @@ func TestAPurgeIsAboutAllThatHasTheText(t *testing.T) {
 		select dlq_entry_uuid from postrider.dlq_entry order by created_at offset 2500 limit 3)`) // far from either end
 	d := r.people()
 	d.bounds = bounds{walk: 50, pairs: 100, merge: 10_000, exactly: 500, skim: 100}
-	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Filter: dlq.Filter{Word: "QX"}, Limit: 1000, Actor: "ada"})
+	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Filter: dlq.Filter{Message: "QX"}, Limit: 1000, Actor: "ada"})
 	if err != nil || done.Entries != 3 {
 		t.Errorf("purged %d, %v", done.Entries, err)
 	}
