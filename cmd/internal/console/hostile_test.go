@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,13 @@ func pageOf(t testing.TB, text string) []string {
 	reason := dlq.SkipReason(clip(text, 50))
 	o.Items = []api.OperationItem{{Item: 1, Entry: id, State: "failed", Reason: &reason}}
 	show("operation", o)
+	event := relay.EventStatus{ID: 7, EventID: id, Kind: text, Topic: text, Key: &text, State: "parked", Attempts: 2, LastErrorCode: &text, LastErrorMessage: &text, FirstErrorAt: &now, LastErrorAt: &now,
+		CreatedAt: now, IdempotencyKey: &text, LockedBy: &text, LockedAt: &now}
+	show("outbox", outboxView{Say: sayOutbox(f.Status.Outbox), Holds: []holdRow{{hold, wordsOf(hold)}}, Events: []eventRow{{event, eventWords(event)}}, Topic: own, EventID: own, TaskUUID: own, Status: own, Here: "/outbox?topic=" + url.QueryEscape(own)})
+	seen := eventOf(event, &holdRow{hold, wordsOf(hold)}, []api.Entry{detail.Entry})
+	headers, _ := json.Marshal(map[string]string{text: text})
+	seen.carry(api.EventPayload{Key: &api.Bytes{Value: text}, Payload: &api.Bytes{Value: text}, Headers: headers}, "")
+	show("event", seen)
 	show("failure", failure{Title: text, Text: text})
 	return pages
 }

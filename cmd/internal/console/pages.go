@@ -59,6 +59,11 @@ func pages() []page {
 		{pattern: "GET /operations", scope: access.Read, template: "operations", show: showOperations, name: "Operations", count: countOperations},
 		{pattern: "GET /operations/{id}", scope: access.Read, template: "operation", show: showOperation, actions: []access.Scope{access.Redrive}},
 		{pattern: "POST /operations/{id}/{command}", scope: access.Read, do: commandOperation},
+		{pattern: "GET /outbox", scope: access.Read, template: "outbox", show: showOutbox, name: "Outbox", block: 1, count: countWaiting, actions: []access.Scope{access.Resolve}},
+		{pattern: "GET /outbox/{id}", scope: access.Read, template: "event", show: showEvent, actions: []access.Scope{access.Resolve, access.Redrive, access.ReadPayload}},
+		{pattern: "POST /outbox/{id}/reveal", scope: access.ReadPayload, do: revealEvent},
+		{pattern: "POST /outbox/{id}/skip", scope: access.Resolve, do: skipEvent},
+		{pattern: "POST /outbox/{id}/redrive", scope: access.Redrive, do: redriveEvent},
 		{pattern: "POST /holds/{id}/release", scope: access.Resolve, do: releaseHold},
 	}
 }
@@ -66,6 +71,7 @@ func pages() []page {
 func countCauses(f *figures) (string, bool)     { return count(f.Open), f.Open > 0 }
 func countPending(f *figures) (string, bool)    { return count(f.Pending), false }
 func countOperations(f *figures) (string, bool) { return count(len(f.Status.Operations)), false }
+func countWaiting(f *figures) (string, bool)    { return count(f.Status.Outbox.Pending), false }
 
 // notFound is for every path that is no page.
 func notFound(v *visit) error {
@@ -78,5 +84,5 @@ func releaseHold(v *visit) (string, error) {
 	if err == nil {
 		v.say("The hold ends: what waited behind it is tried now.")
 	}
-	return "/", err
+	return ownPath(v.FormValue("back")), err
 }

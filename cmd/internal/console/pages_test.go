@@ -21,10 +21,13 @@ func TestPagesWithEveryScope(t *testing.T) {
 	cause := "/causes/" + r.group(entry)
 	letter := "/investigations/" + entry
 	plan := "/plan?kind=redrive&group=" + r.group(entry)
+	pgtest.Exec(t, r.pool, `insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 'refunds', 'route', now() + interval '1 minute')`)
+	pgtest.Exec(t, r.pool, `insert into postrider.outbox_event (id, event_id, topic, payload) overriding system value values (2001, gen_random_uuid(), 'refunds', '{}')`)
 	wants := map[string][]access.Scope{ // buttons of pages
 		cause: {access.Resolve, access.Redrive}, letter: {access.Resolve, access.Redrive, access.ReadPayload}, plan: {access.Redrive},
 		"/plan?kind=purge": {access.Purge}, "/investigations": {access.Redrive, access.Resolve, access.Purge},
 		"/": nil, "/causes": nil, "/operations": nil,
+		"/outbox": {access.Resolve}, "/outbox/1001": {access.Redrive, access.ReadPayload}, "/outbox/2001": {access.Resolve},
 	}
 	for _, scope := range access.Scopes() {
 		b := r.as(scope)
@@ -56,6 +59,7 @@ func TestPagesWithEveryScope(t *testing.T) {
 		}
 		for form, needed := range map[string]access.Scope{
 			cause + "/resolve": access.Resolve, letter + "/send": access.Redrive, letter + "/reveal": access.ReadPayload, "/holds/1/release": access.Resolve,
+			"/outbox/2001/skip": access.Resolve, "/outbox/1001/redrive": access.Redrive, "/outbox/1001/reveal": access.ReadPayload,
 		} {
 			may := scope == access.Admin || scope == needed || scope == access.Edit && needed != access.Resolve
 			if !may {
