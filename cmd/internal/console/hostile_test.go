@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // hostile are texts that change how a page is read, where a page lets them.
@@ -89,6 +90,15 @@ func pageOf(t testing.TB, text string) []string {
 	headers, _ := json.Marshal(map[string]string{text: text})
 	seen.carry(api.EventPayload{Key: &api.Bytes{Value: text}, Payload: &api.Bytes{Value: text}, Headers: headers}, "")
 	show("event", seen)
+	input, _ := json.Marshal(text)
+	steps := []ledger.Step{{Name: text, Status: ledger.StepComplete, Handler: &text}, {Name: "next " + text, Dependencies: []string{text}, Status: ledger.StepError, LastError: &text, Inputs: input, Results: input}}
+	one := ledger.Task{UUID: id, Name: text, Namespace: text, Version: text, State: text, Kind: "failed", ErrorReason: &text, IdempotencyKey: &text, Context: input, StaleFlaggedAt: &now, CreatedAt: now}
+	why, _ := json.Marshal(map[string]string{"actor": text, "reason": text})
+	whole := taskOf(one, steps, []ledger.Transition{{ToState: text, Metadata: why}}, []ledger.StepTransition{{StepName: text, FromStatus: &text, ToStatus: text}}, false)
+	whole.listSteps(steps, 0, v.with)
+	whole.Picked = pickedStep(steps, 1, false)
+	show("task", whole)
+	show("tasks", &tasksView{Say: sayTasks(1, true, 2, ledger.DetectorStatus{Paused: true, Reason: text}), Tasks: []taskRow{{one, taskWords(one), "/tasks/" + id.String()}}, Namespace: own, Name: own, Status: own, From: own, To: own})
 	show("failure", failure{Title: text, Text: text})
 	return pages
 }

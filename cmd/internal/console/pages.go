@@ -64,6 +64,12 @@ func pages() []page {
 		{pattern: "POST /outbox/{id}/reveal", scope: access.ReadPayload, do: revealEvent},
 		{pattern: "POST /outbox/{id}/skip", scope: access.Resolve, do: skipEvent},
 		{pattern: "POST /outbox/{id}/redrive", scope: access.Redrive, do: redriveEvent},
+		{pattern: "GET /tasks", scope: access.Read, template: "tasks", show: showTasks, name: "Tasks", block: 1},
+		{pattern: "GET /tasks/archive", scope: access.Read, template: "tasks", show: showArchive},
+		{pattern: "GET /tasks/archive/{id}", scope: access.Read, template: "task", show: showArchivedTask},
+		{pattern: "GET /tasks/{id}", scope: access.Read, template: "task", show: showTask, actions: []access.Scope{access.Resolve}},
+		{pattern: "POST /tasks/{id}/{command}", scope: access.Resolve, do: commandTask},
+		{pattern: "POST /tasks/{id}/steps/{step}", scope: access.Resolve, do: actOnStep},
 		{pattern: "POST /holds/{id}/release", scope: access.Resolve, do: releaseHold},
 	}
 }
