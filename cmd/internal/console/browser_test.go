@@ -162,7 +162,7 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	b := r.tab(t, access.Admin)
-	calm := map[string]string{"now-calm": "/", "operations-none": "/operations", "investigations-none": "/investigations", "outbox-none": "/outbox", "tasks-none": "/tasks", "archive-none": "/tasks/archive"}
+	calm := map[string]string{"now-calm": "/", "operations-none": "/operations", "investigations-none": "/investigations", "outbox-none": "/outbox", "tasks-none": "/tasks", "archive-none": "/tasks/archive", "audit": "/audit", "access": "/access"}
 	pictures := func(pages map[string]string) {
 		for name, page := range pages {
 			for _, width := range []int64{1280, 768, 320} {

@@ -99,6 +99,8 @@ func pageOf(t testing.TB, text string) []string {
 	whole.Picked = pickedStep(steps, 1, false)
 	show("task", whole)
 	show("tasks", &tasksView{Say: sayTasks(1, true, 2, ledger.DetectorStatus{Paused: true, Reason: text}), Tasks: []taskRow{{one, taskWords(one), "/tasks/" + id.String()}}, Namespace: own, Name: own, Status: own, From: own, To: own})
+	show("audit", auditView{Rows: []access.Done{{At: now, Actor: text, KeyID: text, Action: text, TargetType: text, TargetID: text, Details: input}}, Fields: []api.Field{{Name: "actor", Text: &own}}})
+	show("access", accessView{Session: access.Session{Name: text}})
 	show("failure", failure{Title: text, Text: text})
 	return pages
 }

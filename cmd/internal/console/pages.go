@@ -70,6 +70,8 @@ func pages() []page {
 		{pattern: "GET /tasks/{id}", scope: access.Read, template: "task", show: showTask, actions: []access.Scope{access.Resolve}},
 		{pattern: "POST /tasks/{id}/{command}", scope: access.Resolve, do: commandTask},
 		{pattern: "POST /tasks/{id}/steps/{step}", scope: access.Resolve, do: actOnStep},
+		{pattern: "GET /audit", scope: access.Admin, template: "audit", show: showAudit, name: "Audit", block: 2},
+		{pattern: "GET /access", scope: access.Read, template: "access", show: showAccess, name: "My access", block: 2},
 		{pattern: "POST /holds/{id}/release", scope: access.Resolve, do: releaseHold},
 	}
 }
