@@ -162,7 +162,7 @@ func TestPagesInABrowser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	b := r.tab(t, access.Admin)
-	calm := map[string]string{"now-calm": "/", "operations-none": "/operations", "investigations-none": "/investigations"}
+	calm := map[string]string{"now-calm": "/", "operations-none": "/operations", "investigations-none": "/investigations", "outbox-none": "/outbox", "tasks-none": "/tasks", "archive-none": "/tasks/archive", "audit": "/audit", "access": "/access"}
 	pictures := func(pages map[string]string) {
 		for name, page := range pages {
 			for _, width := range []int64{1280, 768, 320} {
@@ -197,8 +197,10 @@ func TestPagesInABrowser(t *testing.T) {
 	operation := admin.post("/plan", "kind", "redrive", "group", group, "name", "urgent orders", "why", "rolled back", "canary", "2", "rate", "20", "headers", "priority: 5").header.Get("Location")
 	admin.post(operation+"/start").is(t, http.StatusSeeOther)
 	admin.until("/", "events given up")
+	task, step := r.shipping()
 	pictures(map[string]string{"now": "/", "causes": "/causes", "cause": "/causes/" + group, "investigations": "/investigations?resolution_status=pending", "letter": "/investigations/" + entry + "?as=hex",
-		"plan": "/plan?kind=redrive&group=" + group, "purge": "/plan?kind=purge", "operations": "/operations", "operation": operation})
+		"plan": "/plan?kind=redrive&group=" + group, "purge": "/plan?kind=purge", "operations": "/operations", "operation": operation, "outbox": "/outbox", "outbox-none-match": "/outbox?topic=nowhere", "event": "/outbox/1030",
+		"tasks": "/tasks", "task": "/tasks/" + task, "task-step": "/tasks/" + task + "?step=" + step})
 	b.do(chromedp.Navigate(r.URL + "/login?link=odd"))
 	b.shoot("login-refused")
 	for _, said := range b.complaints() { // a status of 401 is an error for the browser

@@ -58,7 +58,7 @@ func (c *Console) newFrame(v *visit, p page) *frame {
 		f.Old, f.Since = true, since
 	}
 	for _, other := range pages() {
-		if other.name == "" {
+		if other.name == "" || !v.person.Actor().May(other.scope) {
 			continue
 		}
 		path := other.path()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // hostile are texts that change how a page is read, where a page lets them.
@@ -81,6 +83,24 @@ func pageOf(t testing.TB, text string) []string {
 	reason := dlq.SkipReason(clip(text, 50))
 	o.Items = []api.OperationItem{{Item: 1, Entry: id, State: "failed", Reason: &reason}}
 	show("operation", o)
+	event := relay.EventStatus{ID: 7, EventID: id, Kind: text, Topic: text, Key: &text, State: "parked", Attempts: 2, LastErrorCode: &text, LastErrorMessage: &text, FirstErrorAt: &now, LastErrorAt: &now,
+		CreatedAt: now, IdempotencyKey: &text, LockedBy: &text, LockedAt: &now}
+	show("outbox", outboxView{Say: sayOutbox(f.Status.Outbox), Holds: []holdRow{{hold, wordsOf(hold)}}, Events: []eventRow{{event, eventWords(event)}}, Topic: own, EventID: own, TaskUUID: own, Status: own, Here: "/outbox?topic=" + url.QueryEscape(own)})
+	seen := eventOf(event, &holdRow{hold, wordsOf(hold)}, []api.Entry{detail.Entry})
+	headers, _ := json.Marshal(map[string]string{text: text})
+	seen.carry(api.EventPayload{Key: &api.Bytes{Value: text}, Payload: &api.Bytes{Value: text}, Headers: headers}, "")
+	show("event", seen)
+	input, _ := json.Marshal(text)
+	steps := []ledger.Step{{Name: text, Status: ledger.StepComplete, Handler: &text}, {Name: "next " + text, Dependencies: []string{text}, Status: ledger.StepError, LastError: &text, Inputs: input, Results: input}}
+	one := ledger.Task{UUID: id, Name: text, Namespace: text, Version: text, State: text, Kind: "failed", ErrorReason: &text, IdempotencyKey: &text, Context: input, StaleFlaggedAt: &now, CreatedAt: now}
+	why, _ := json.Marshal(map[string]string{"actor": text, "reason": text})
+	whole := taskOf(one, steps, []ledger.Transition{{ToState: text, Metadata: why}}, []ledger.StepTransition{{StepName: text, FromStatus: &text, ToStatus: text}}, false)
+	whole.listSteps(steps, 0, v.with)
+	whole.Picked = pickedStep(steps, 1, false)
+	show("task", whole)
+	show("tasks", &tasksView{Say: sayTasks(1, true, 2, ledger.DetectorStatus{Paused: true, Reason: text}), Tasks: []taskRow{{one, taskWords(one), "/tasks/" + id.String()}}, Namespace: own, Name: own, Status: own, From: own, To: own})
+	show("audit", auditView{Rows: []access.Done{{At: now, Actor: text, KeyID: text, Action: text, TargetType: text, TargetID: text, Details: input}}, Fields: []api.Field{{Name: "actor", Text: &own}}})
+	show("access", accessView{Session: access.Session{Name: text}})
 	show("failure", failure{Title: text, Text: text})
 	return pages
 }

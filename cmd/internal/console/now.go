@@ -41,16 +41,25 @@ type holdRow struct {
 }
 
 func showNow(v *visit) error {
-	f, failed, _ := v.console.figures.latest()
-	if f == nil {
-		message := "The first figures are being read. Load this page again in a second."
-		if failed != nil {
-			message = "No figures could be read yet. Events are safe: they stay in the table until the database is back."
-		}
-		return &httpapi.Error{Code: httpapi.Unavailable, Message: message}
+	f, err := v.figures()
+	if err != nil {
+		return err
 	}
 	v.showNow(f)
 	return nil
+}
+
+// figures are the newest ones of the process, which all people see.
+func (v *visit) figures() (*figures, error) {
+	f, failed, _ := v.console.figures.latest()
+	if f != nil {
+		return f, nil
+	}
+	message := "The first figures are being read. Load this page again in a second."
+	if failed != nil {
+		message = "No figures could be read yet. Events are safe: they stay in the table until the database is back."
+	}
+	return nil, &httpapi.Error{Code: httpapi.Unavailable, Message: message}
 }
 
 // showNow fills the first page with figures.

@@ -59,6 +59,19 @@ func pages() []page {
 		{pattern: "GET /operations", scope: access.Read, template: "operations", show: showOperations, name: "Operations", count: countOperations},
 		{pattern: "GET /operations/{id}", scope: access.Read, template: "operation", show: showOperation, actions: []access.Scope{access.Redrive}},
 		{pattern: "POST /operations/{id}/{command}", scope: access.Read, do: commandOperation},
+		{pattern: "GET /outbox", scope: access.Read, template: "outbox", show: showOutbox, name: "Outbox", block: 1, count: countWaiting, actions: []access.Scope{access.Resolve}},
+		{pattern: "GET /outbox/{id}", scope: access.Read, template: "event", show: showEvent, actions: []access.Scope{access.Resolve, access.Redrive, access.ReadPayload}},
+		{pattern: "POST /outbox/{id}/reveal", scope: access.ReadPayload, do: revealEvent},
+		{pattern: "POST /outbox/{id}/skip", scope: access.Resolve, do: skipEvent},
+		{pattern: "POST /outbox/{id}/redrive", scope: access.Redrive, do: redriveEvent},
+		{pattern: "GET /tasks", scope: access.Read, template: "tasks", show: showTasks, name: "Tasks", block: 1},
+		{pattern: "GET /tasks/archive", scope: access.Read, template: "tasks", show: showArchive},
+		{pattern: "GET /tasks/archive/{id}", scope: access.Read, template: "task", show: showArchivedTask},
+		{pattern: "GET /tasks/{id}", scope: access.Read, template: "task", show: showTask, actions: []access.Scope{access.Resolve}},
+		{pattern: "POST /tasks/{id}/{command}", scope: access.Resolve, do: commandTask},
+		{pattern: "POST /tasks/{id}/steps/{step}", scope: access.Resolve, do: actOnStep},
+		{pattern: "GET /audit", scope: access.Admin, template: "audit", show: showAudit, name: "Audit", block: 2},
+		{pattern: "GET /access", scope: access.Read, template: "access", show: showAccess, name: "My access", block: 2},
 		{pattern: "POST /holds/{id}/release", scope: access.Resolve, do: releaseHold},
 	}
 }
@@ -66,6 +79,7 @@ func pages() []page {
 func countCauses(f *figures) (string, bool)     { return count(f.Open), f.Open > 0 }
 func countPending(f *figures) (string, bool)    { return count(f.Pending), false }
 func countOperations(f *figures) (string, bool) { return count(len(f.Status.Operations)), false }
+func countWaiting(f *figures) (string, bool)    { return count(f.Status.Outbox.Pending), false }
 
 // notFound is for every path that is no page.
 func notFound(v *visit) error {
@@ -78,5 +92,5 @@ func releaseHold(v *visit) (string, error) {
 	if err == nil {
 		v.say("The hold ends: what waited behind it is tried now.")
 	}
-	return "/", err
+	return ownPath(v.FormValue("back")), err
 }

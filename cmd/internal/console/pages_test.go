@@ -8,6 +8,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -21,10 +22,15 @@ func TestPagesWithEveryScope(t *testing.T) {
 	cause := "/causes/" + r.group(entry)
 	letter := "/investigations/" + entry
 	plan := "/plan?kind=redrive&group=" + r.group(entry)
+	pgtest.Exec(t, r.pool, `insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 'refunds', 'route', now() + interval '1 minute')`)
+	pgtest.Exec(t, r.pool, `insert into postrider.outbox_event (id, event_id, topic, payload) overriding system value values (2001, gen_random_uuid(), 'refunds', '{}')`)
+	ledgertest.Apply(t, r.pool, ledgertest.Template{Configuration: `{"steps": [{"name": "pack"}]}`})
+	task := "/tasks/" + ledgertest.Create(t, r.pool, ledgertest.New{}).String()
 	wants := map[string][]access.Scope{ // buttons of pages
 		cause: {access.Resolve, access.Redrive}, letter: {access.Resolve, access.Redrive, access.ReadPayload}, plan: {access.Redrive},
 		"/plan?kind=purge": {access.Purge}, "/investigations": {access.Redrive, access.Resolve, access.Purge},
 		"/": nil, "/causes": nil, "/operations": nil,
+		"/tasks": nil, "/tasks/archive": nil, task: {access.Resolve}, "/outbox": {access.Resolve}, "/outbox/1001": {access.Redrive, access.ReadPayload}, "/outbox/2001": {access.Resolve},
 	}
 	for _, scope := range access.Scopes() {
 		b := r.as(scope)
@@ -56,6 +62,7 @@ func TestPagesWithEveryScope(t *testing.T) {
 		}
 		for form, needed := range map[string]access.Scope{
 			cause + "/resolve": access.Resolve, letter + "/send": access.Redrive, letter + "/reveal": access.ReadPayload, "/holds/1/release": access.Resolve,
+			task + "/cancel": access.Resolve, task + "/steps/0192aaaa-0000-7000-8000-000000000008": access.Resolve, "/outbox/2001/skip": access.Resolve, "/outbox/1001/redrive": access.Redrive, "/outbox/1001/reveal": access.ReadPayload,
 		} {
 			may := scope == access.Admin || scope == needed || scope == access.Edit && needed != access.Resolve
 			if !may {

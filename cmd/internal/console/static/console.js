@@ -121,8 +121,8 @@
   // ---- keys ----
 
   const keys = [["/", "Search"], ["j k", "Next, previous"], ["Enter", "Open"], ["x", "Pick"], ["a", "Give to"], ["r", "Resolve"], ["p", "Pause live figures"],
-    ["g n", "Now"], ["g c", "Causes"], ["g i", "Investigations"], ["g o", "Operations"], ["?", "These keys"], ["Esc", "Close"]];
-  const places = { n: "/", c: "/causes", i: "/investigations", o: "/operations" };
+    ["g n", "Now"], ["g c", "Causes"], ["g i", "Investigations"], ["g o", "Operations"], ["g b", "Outbox"], ["g t", "Tasks"], ["?", "These keys"], ["Esc", "Close"]];
+  const places = { n: "/", c: "/causes", i: "/investigations", o: "/operations", b: "/outbox", t: "/tasks" };
   let going = 0, at = -1;
   const hint = $(".keys-hint");
   if (hint) hint.hidden = false;

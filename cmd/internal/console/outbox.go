@@ -1,0 +1,340 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/relay"
+)
+
+// outboxView is the outbox: how many events wait for what, what holds them back, and a list of events.
+type outboxView struct {
+	Say say
+	// States are the events that have not gone, by what they wait for.
+	States []pair
+	// Holds are a page of holds; HoldChips pick their cause.
+	Holds     []holdRow
+	HoldChips []chip
+	MoreHolds string
+	// HoldCount is how many holds there are in all.
+	HoldCount int64
+	// Events are a page of events, the newest first; EventChips pick their status.
+	Events     []eventRow
+	EventChips []chip
+	More       string
+	First      string
+	// Topic, EventID and TaskUUID are the filter as the form has it; Status and Cause are those of the chips.
+	Topic, EventID, TaskUUID, Status, Cause string
+	// Filtered says that the list of events is not all events.
+	Filtered bool
+	// Here is the address of the page, to come back to.
+	Here string
+}
+
+// eventRow is a line of a list of events.
+type eventRow struct {
+	relay.EventStatus
+	Words stateWords
+}
+
+// eventWords are the mark and the word of an event's state.
+func eventWords(e relay.EventStatus) stateWords {
+	switch {
+	case e.State == "dead_lettered":
+		return stateWords{"failing", "failing", "Given up"}
+	case e.State == "exhausted":
+		return stateWords{"failing", "failing", "Being given up"}
+	case e.State == "parked":
+		return stateWords{"held", "held", "Held"}
+	case e.State == "scheduled" && e.Attempts > 0:
+		return stateWords{"waiting", "back", "Tried again"}
+	case e.State == "scheduled":
+		return stateWords{"waiting", "waiting", "Waits for its time"}
+	case e.State == "published":
+		return stateWords{"fine", "fine", "Arrived"}
+	case e.State == "pending":
+		return stateWords{"quiet", "quiet", "Waits"}
+	}
+	return stateWords{"quiet", "quiet", e.State}
+}
+
+// sayOutbox is how the outbox stands.
+func sayOutbox(o api.OutboxStatus) say {
+	waits := o.Pending + o.Failed + o.Parked + o.Scheduled
+	switch {
+	case waits == 0 && o.HoldCount == 0:
+		return say{Mark: "fine", Text: "No event waits.", More: "Whatever was written has arrived, or was given up and is kept."}
+	case o.HoldCount > 0:
+		return say{Mark: "held", Text: fmt.Sprintf("%s: %s.", standing(o.HoldCount), behind(o.Parked)), More: oldestText(o)}
+	case o.OldestDueSeconds >= 60:
+		return say{Mark: "waiting", Text: fmt.Sprintf("%s to go; the oldest for %s.", some(o.Due, "event has", "events have"), ageText(seconds(o.OldestDueSeconds)))}
+	}
+	return say{Mark: "fine", Text: fmt.Sprintf("Nothing is held; %s on the way or not due yet.", some(waits, "event is", "events are"))}
+}
+
+func standing(holds int64) string { return some(holds, "hold stands", "holds stand") }
+
+func behind(parked int64) string {
+	if parked == 0 {
+		return "nothing waits behind it"
+	}
+	return some(parked, "event waits", "events wait") + " for an end of it"
+}
+
+func oldestText(o api.OutboxStatus) string {
+	if o.OldestDueSeconds < 1 {
+		return ""
+	}
+	return "The oldest event that could go waits for " + ageText(seconds(o.OldestDueSeconds)) + "."
+}
+
+// causeNames are what the chips call the causes of holds.
+var causeNames = []struct {
+	name  string
+	cause relay.Cause
+}{{"Halted keys", relay.CauseHalted}, {"Circuit breakers", relay.CauseBreaker}, {"Missing topics", relay.CauseRoute}, {"Brokers", relay.CauseInfrastructure},
+	{"Redrives", relay.CauseRedrive}, {"Retries", relay.CauseRetry}}
+
+// eventStatusNames are what the chips call the statuses of events.
+var eventStatusNames = map[string]string{"pending": "Waiting", "processing": "On the way", "succeeded": "Arrived", "failed": "Failed, tried again", "dead_lettered": "Given up"}
+
+func showOutbox(v *visit) error {
+	f, err := v.figures()
+	if err != nil {
+		return err
+	}
+	o := f.Status.Outbox
+	view := outboxView{Say: sayOutbox(o), HoldCount: o.HoldCount, Here: v.with(),
+		Topic: v.param("topic"), EventID: v.param("event_id"), TaskUUID: v.param("task_uuid"), Status: v.param("status"), Cause: v.param("cause"),
+		States: []pair{{"Not read yet", count(o.Pending)}, {"Due now", count(o.Due)}, {"On the way again", count(o.Processing)}, {"Failed, tried again", count(o.Failed)},
+			{"Held", count(o.Parked)}, {"Wait for their time", count(o.Scheduled)}, {"Being given up", count(o.Exhausted)}, {"Given up, kept", count(o.DeadLettered)}}}
+	if err := v.readHolds(&view); err != nil {
+		return err
+	}
+	q := url.Values{"page_size": {"25"}}
+	for _, name := range []string{"status", "topic", "event_id", "task_uuid", "after"} {
+		if value := v.param(name); value != "" {
+			q.Set(name, value)
+			view.Filtered = view.Filtered || name != "after"
+		}
+	}
+	found, err := get[api.List[relay.EventStatus]](v, "/outbox", q)
+	if err != nil {
+		return err
+	}
+	for _, e := range found.Items {
+		view.Events = append(view.Events, eventRow{e, eventWords(e)})
+	}
+	if found.Next != nil {
+		view.More = v.with("after", *found.Next) + "#events"
+	}
+	if v.param("after") != "" {
+		view.First = v.with("after", "") + "#events"
+	}
+	for _, status := range append([]string{""}, relay.EventStatuses()...) {
+		name := "All"
+		if status != "" {
+			name = eventStatusNames[status]
+		}
+		view.EventChips = append(view.EventChips, chip{Name: name, Path: v.with("status", status, "after", "") + "#events", On: status == view.Status})
+	}
+	v.frame.View = view
+	return nil
+}
+
+// readHolds reads a page of holds.
+func (v *visit) readHolds(view *outboxView) error {
+	q := url.Values{"page_size": {"25"}}
+	for _, name := range []string{"cause", "topic"} {
+		if value := v.param(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	if after := v.param("holds_after"); after != "" {
+		q.Set("after", after)
+	}
+	found, err := get[api.List[api.Hold]](v, "/holds", q)
+	if err != nil {
+		return err
+	}
+	for _, h := range found.Items {
+		view.Holds = append(view.Holds, holdRow{h, wordsOf(h)})
+	}
+	if found.Next != nil {
+		view.MoreHolds = v.with("holds_after", *found.Next)
+	}
+	view.HoldChips = []chip{{"All", v.with("cause", "", "holds_after", ""), view.Cause == ""}}
+	for _, c := range causeNames {
+		view.HoldChips = append(view.HoldChips, chip{c.name, v.with("cause", string(c.cause), "holds_after", ""), view.Cause == string(c.cause)})
+	}
+	return nil
+}
+
+// eventView is one event of the outbox.
+type eventView struct {
+	relay.EventStatus
+	Words stateWords
+	Say   say
+	// Life is what happened to it, and what comes next.
+	Life []lifeStep
+	// Hold is what it waits behind; nil where it waits behind nothing, or that has ended.
+	Hold *holdRow
+	// Entries are the investigations about it.
+	Entries []api.Entry
+	// CanSkip and CanRedrive say what fits its state; NoSkip and NoRedrive why not.
+	CanSkip, CanRedrive bool
+	NoSkip, NoRedrive   string
+	// Revealed says that Body, Headers and Bytes are what it carries.
+	Revealed bool
+	Body     body
+	Headers  []pair
+	// FullKey is the key as the payload's reader may see it.
+	FullKey string
+}
+
+// lifeStep is something that happened to an event, or will.
+type lifeStep struct {
+	// At is when; zero for what has no time. Since is how long behind the beginning; empty for the beginning.
+	At    time.Time
+	Since string
+	// Mark is failing, waiting, held, fine or quiet.
+	Mark string
+	// What happened, and Sub with more; Ahead says that it has not.
+	What, Sub string
+	Ahead     bool
+}
+
+// lifeOf is the life of an event from its insert to its receipt.
+func lifeOf(e relay.EventStatus, hold *holdRow) []lifeStep {
+	size := "no payload: a tombstone"
+	if e.PayloadBytes != nil {
+		size = bytesText(*e.PayloadBytes) + " of payload"
+	}
+	steps := []lifeStep{{At: e.CreatedAt, Mark: "fine", What: "Written", Sub: fmt.Sprintf("row %d of the outbox, %s", e.ID, size)}}
+	add := func(at *time.Time, s lifeStep) {
+		if at != nil {
+			s.At, s.Since = *at, sinceText(at.Sub(e.CreatedAt))
+			steps = append(steps, s)
+		}
+	}
+	if wait := e.AvailableAt.Sub(e.CreatedAt); wait > time.Second {
+		add(&e.AvailableAt, lifeStep{Mark: "waiting", What: "Its time", Sub: "it was written to go from then on", Ahead: e.AvailableAt.After(time.Now())})
+	}
+	why := strings.TrimSpace(text(e.LastErrorCode) + " " + oneLine(text(e.LastErrorMessage), 300))
+	if e.FirstErrorAt != nil && e.LastErrorAt != nil && e.LastErrorAt.Equal(*e.FirstErrorAt) {
+		add(e.FirstErrorAt, lifeStep{Mark: "failing", What: "An attempt failed", Sub: why})
+	} else {
+		add(e.FirstErrorAt, lifeStep{Mark: "failing", What: "The first attempt failed"})
+		add(e.LastErrorAt, lifeStep{Mark: "failing", What: fmt.Sprintf("Failed again: %s so far", some(e.Attempts, "attempt", "attempts")), Sub: why})
+	}
+	if e.State == "published" {
+		add(e.SentAt, lifeStep{Mark: "fine", What: "Arrived", Sub: "its topic acknowledged it"})
+	}
+	if e.LockedAt != nil {
+		add(e.LockedAt, lifeStep{Mark: "waiting", What: "In hand", Sub: "of " + text(e.LockedBy)})
+	}
+	switch e.State {
+	case "dead_lettered", "exhausted":
+		add(&e.UpdatedAt, lifeStep{Mark: "failing", What: eventWords(e).Word, Sub: fmt.Sprintf("for the %s time, after %s", ordinal(e.Episode), some(e.Attempts, "attempt", "attempts"))})
+	case "parked":
+		sub := "what held it has ended; it goes next"
+		if hold != nil {
+			sub = hold.Words.Who + " " + hold.Words.Verb + ". " + hold.Words.Waits
+		}
+		steps = append(steps, lifeStep{Mark: "held", What: "Held", Sub: sub, Ahead: true})
+	case "scheduled":
+		add(e.NextAttemptAt, lifeStep{Mark: "waiting", What: "Next attempt", Ahead: true})
+	case "pending":
+		steps = append(steps, lifeStep{Mark: "quiet", What: "Waits for its turn in the log", Sub: "the relay that leads sends it when it comes to it", Ahead: true})
+	}
+	return steps
+}
+
+// sinceText is how long behind the beginning something happened.
+func sinceText(d time.Duration) string {
+	if d < 2*time.Second {
+		return fmt.Sprintf("+%d ms", max(d.Milliseconds(), 0))
+	}
+	return "+" + ageText(d)
+}
+
+func ordinal(n int) string {
+	switch n {
+	case 0, 1:
+		return "first"
+	case 2:
+		return "second"
+	case 3:
+		return "third"
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// sayEvent is where an event stands.
+func sayEvent(e relay.EventStatus) say {
+	w := eventWords(e)
+	s := say{Mark: w.Mark}
+	topic := clip(e.Topic, 120)
+	switch e.State {
+	case "published":
+		s.Text = "The event arrived in " + topic + "."
+	case "dead_lettered":
+		s.Text, s.More = "The event for "+topic+" was given up.", "Nothing is lost: its dead letter is kept, and can be sent again."
+	case "exhausted":
+		s.Text = "The event for " + topic + " is being given up: its dead letter is on its way."
+	case "parked":
+		s.Text = "The event for " + topic + " is held."
+	case "scheduled":
+		s.Text = "The event for " + topic + " waits for its time."
+		if e.Attempts > 0 {
+			s.Text = fmt.Sprintf("The event for %s failed %s, and is tried again.", topic, some(e.Attempts, "time", "times"))
+		}
+	default:
+		s.Text = "The event for " + topic + " waits for its turn."
+	}
+	return s
+}
+
+// eventOf is an event as its page shows it.
+func eventOf(e relay.EventStatus, hold *holdRow, entries []api.Entry) *eventView {
+	w := &eventView{EventStatus: e, Words: eventWords(e), Say: sayEvent(e), Life: lifeOf(e, hold), Hold: hold, Entries: entries}
+	switch e.State {
+	case "pending", "parked", "scheduled":
+		w.CanSkip, w.NoRedrive = true, "Only an event that was given up is put back in its place."
+	case "dead_lettered":
+		w.CanRedrive, w.NoSkip = true, "It was given up already."
+	case "published":
+		w.NoSkip, w.NoRedrive = "It arrived: there is nothing to do.", "It arrived: there is nothing to do."
+	default:
+		w.NoSkip, w.NoRedrive = "It is being given up already.", "Its dead letter is on its way; it can be put back when that has arrived."
+	}
+	return w
+}
+
+func (v *visit) readEvent() (*eventView, error) {
+	e, err := get[relay.EventStatus](v, "/outbox/"+v.id(), nil)
+	if err != nil {
+		return nil, err
+	}
+	var hold *holdRow
+	if e.HoldID != nil {
+		found, err := get[api.List[api.Hold]](v, "/holds", url.Values{"topic": {e.Topic}, "page_size": {"100"}})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range found.Items {
+			if h.ID == fmt.Sprint(*e.HoldID) {
+				hold = &holdRow{h, wordsOf(h)}
+			}
+		}
+	}
+	entries, err := get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "page_size": {"10"}})
+	if err != nil {
+		return nil, err
+	}
+	v.frame.under(crumb{"Outbox", "/outbox"}, fmt.Sprintf("%d of %s", e.ID, clip(e.Topic, 80)))
+	return eventOf(e, hold, entries.Items), nil
+}
