@@ -39,7 +39,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	defer check.Stop()
 	for {
 		next := c.figures.next()
-		f, failed, _ := c.figures.latest()
+		f, _, failed := c.figures.latest()
 		event, mark := "figures", uint64(0)
 		if f != nil {
 			mark = f.Mark

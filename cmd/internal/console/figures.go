@@ -159,24 +159,24 @@ func (s *sampler) look(ctx context.Context) {
 	s.changed = make(chan struct{})
 }
 
-// latest returns the newest figures, nil where there were none yet, why there are no newer ones, and since when.
-func (s *sampler) latest() (f *figures, failed error, since time.Time) {
+// latest returns the newest figures, nil where there were none yet, and why there are no newer ones, since when.
+func (s *sampler) latest() (f *figures, since time.Time, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteLook()
-	return s.now, s.failed, s.since
+	s.wakeUp()
+	return s.now, s.since, s.failed
 }
 
-// next is closed behind the next look.
+// next returns a channel that is closed when figures were read again.
 func (s *sampler) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteLook()
+	s.wakeUp()
 	return s.changed
 }
 
-// noteLook has figures read at once, if nobody has looked for a while.
-func (s *sampler) noteLook() {
+// wakeUp has figures read at once when no page has asked for a while.
+func (s *sampler) wakeUp() {
 	if time.Since(s.seen) >= watched {
 		select {
 		case s.wake <- struct{}{}:

@@ -49,7 +49,7 @@ type crumb struct{ Name, Path string }
 // newFrame is the frame of a page for a person.
 func (c *Console) newFrame(v *visit, p page) *frame {
 	f := &frame{Name: c.cfg.Name, Person: &v.person, Actions: p.actions, Title: p.name}
-	now, failed, since := c.figures.latest()
+	now, since, failed := c.figures.latest()
 	if now != nil {
 		f.Read = now.At
 		f.State = sayNow(now)

@@ -51,7 +51,7 @@ func showNow(v *visit) error {
 
 // figures are the newest ones of the process, which all people see.
 func (v *visit) figures() (*figures, error) {
-	f, failed, _ := v.console.figures.latest()
+	f, _, failed := v.console.figures.latest()
 	if f != nil {
 		return f, nil
 	}
