@@ -199,7 +199,7 @@ func TestPagesInABrowser(t *testing.T) {
 	admin.until("/", "events given up")
 	task, step := r.shipping()
 	pictures(map[string]string{"now": "/", "causes": "/causes", "cause": "/causes/" + group, "investigations": "/investigations?resolution_status=pending", "letter": "/investigations/" + entry + "?as=hex",
-		"plan": "/plan?kind=redrive&group=" + group, "purge": "/plan?kind=purge", "operations": "/operations", "operation": operation, "outbox": "/outbox", "outbox-none-match": "/outbox?topic=nowhere", "event": "/outbox/1030",
+		"plan": "/plan?kind=redrive&group=" + group, "purge": "/plan?kind=purge&all=true", "operations": "/operations", "operation": operation, "outbox": "/outbox", "outbox-none-match": "/outbox?topic=nowhere", "event": "/outbox/1030",
 		"tasks": "/tasks", "task": "/tasks/" + task, "task-step": "/tasks/" + task + "?step=" + step})
 	b.do(chromedp.Navigate(r.URL + "/login?link=odd"))
 	b.shoot("login-refused")

@@ -53,7 +53,11 @@ func pageOf(t testing.TB, text string) []string {
 	f.Short, f.Long = (&series{}).points(now)
 	letter := letterOf(detail, "")
 	letter.Revealed, letter.Editable = true, clip(text, maxShown)
-	letter.HeaderLines = headerLines(letter.Headers)
+	lines, err := json.Marshal([][]string{{"name", text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter.HeaderLines = headerLines(lines)
 	console := &Console{figures: &sampler{now: f, wake: make(chan struct{}, 1)}}
 	v := &visit{Request: httptest.NewRequest("GET", "/", nil), console: console, person: access.Session{Name: text, Scopes: access.Scopes()}}
 	var pages []string
@@ -81,7 +85,7 @@ func pageOf(t testing.TB, text string) []string {
 	show("operations", operationsView{Operations: []*operationView{viewOperation(operation)}})
 	o := viewOperation(operation)
 	reason := dlq.SkipReason(clip(text, 50))
-	o.Items = []api.OperationItem{{Item: 1, Entry: id, State: "failed", Reason: &reason}}
+	o.Listed = []api.OperationItem{{Item: 1, Entry: id, State: "failed", Reason: &reason}}
 	show("operation", o)
 	event := relay.EventStatus{ID: 7, EventID: id, Kind: text, Topic: text, Key: &text, State: "parked", Attempts: 2, LastErrorCode: &text, LastErrorMessage: &text, FirstErrorAt: &now, LastErrorAt: &now,
 		CreatedAt: now, IdempotencyKey: &text, LockedBy: &text, LockedAt: &now}

@@ -31,14 +31,14 @@ type letterView struct {
 	Revealed bool
 	// Path is the page that it is on, for the ways to show the payload.
 	Path string
-	// Shape is the snapshot of a task, which has no payload.
+	// Task is the snapshot of a task, which has no payload.
 	Task []piece
 	// Redrivable says that its message can be sent again now, and WhyNot why not.
 	Redrivable bool
 	WhyNot     string
 	// Editable is its payload where a form can change it without harm; empty otherwise.
 	Editable string
-	// Names are headers and their values as the form for new ones has them, one a line.
+	// HeaderLines are headers and their values as the form for new ones has them, one a line.
 	HeaderLines string
 }
 
@@ -114,7 +114,7 @@ func revealLetter(v *visit) (string, error) {
 	if len(raw) <= maxShown && len(raw) > 0 && !needsCare(raw) {
 		l.Editable = string(raw)
 	}
-	l.HeaderLines = headerLines(l.Headers)
+	l.HeaderLines = headerLines(revealed.Headers)
 	v.frameLetter(l)
 	v.console.write(v.writer, v.Request, http.StatusOK, "letter", v.frame)
 	v.wrote = true
@@ -143,13 +143,21 @@ func bytesOf(b *api.Bytes) []byte {
 const maxHeaderLines = 16 << 10
 
 // headerLines are headers as a form has them; empty where a form would change them, or where they are very long.
-func headerLines(headers []pair) string {
+func headerLines(raw json.RawMessage) string {
+	var headers [][]*string
+	if json.Unmarshal(raw, &headers) != nil {
+		return "" // a value that is bytes
+	}
 	var lines []string
 	for _, h := range headers {
-		if strings.ContainsAny(h.Name+h.Value, "\r\n") || needsCare([]byte(h.Name+h.Value)) {
+		if len(h) != 2 || h[0] == nil || h[1] == nil {
 			return ""
 		}
-		lines = append(lines, h.Name+": "+h.Value)
+		name, value := *h[0], *h[1]
+		if name == "" || name != strings.TrimSpace(name) || strings.ContainsAny(name, ":") || strings.ContainsAny(name+value, "\r\n") || needsCare([]byte(name+value)) {
+			return ""
+		}
+		lines = append(lines, name+": "+value)
 	}
 	if text := strings.Join(lines, "\n"); len(text) <= maxHeaderLines {
 		return text
@@ -160,7 +168,7 @@ func headerLines(headers []pair) string {
 // parseHeaderLines reads headers, one a line: name, colon, value.
 func parseHeaderLines(text string) ([][]string, error) {
 	var out [][]string
-	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+	for i, line := range strings.Split(text, "\n") {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
@@ -201,7 +209,7 @@ func sendLetter(v *visit) (string, error) {
 	if v.FormValue("what") == "edit" {
 		edit := map[string]any{}
 		if v.Form.Has("payload") {
-			edit["payload_text"] = strings.ReplaceAll(v.FormValue("payload"), "\r\n", "\n")
+			edit["payload_text"] = v.FormValue("payload")
 		}
 		if v.Form.Has("headers") {
 			headers, err := parseHeaderLines(v.FormValue("headers"))

@@ -72,6 +72,7 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, token, next s
 		if err := c.cfg.Sessions.EndSession(access.WithActor(r.Context(), old.Actor()), old.ID); err != nil {
 			c.log.Warn("a session was not ended", "session", old.ID, "err", err)
 		}
+		c.known.forget(c.cookies.get(r, sessionCookie))
 	}
 	c.cookies.set(w, r, sessionCookie, token, c.cfg.SessionAge)
 	http.Redirect(w, r, next, http.StatusSeeOther)

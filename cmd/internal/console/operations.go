@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,12 +44,14 @@ type operationView struct {
 	What, Where, HaltsAt, Pace string
 	// Scope is what is needed to command it.
 	Needs string
+	// Again is the address of the form for a new plan with what this one had; empty where its scope is not a group.
+	Again string
 	// CanStart, CanHalt, CanGoOn and CanEnd say which commands fit its state.
 	CanStart, CanHalt, CanGoOn, CanEnd bool
 	// Headers are what messages with unreadable headers get.
 	Headers []pair
-	// Items are those of the state that is picked.
-	Items  []api.OperationItem
+	// Listed are its items of the state that is picked.
+	Listed []api.OperationItem
 	Tabs   []chip
 	More   string
 	Picked string
@@ -71,7 +74,11 @@ func viewOperation(o api.Operation) *operationView {
 	}
 	v.Road = roadSteps(&o)
 	v.Warnings = warningsOf(&o)
-	v.CanStart = o.State == dlq.Planned && o.Items > 0
+	v.CanStart = o.State == dlq.Planned && o.Items > 0 && !sendsNothing(&o)
+	v.Again = again(&o)
+	if o.State == dlq.Completed && s.Mark != "fine" {
+		v.Words = stateWords{s.Mark, s.Mark, "Done in part"}
+	}
 	v.CanHalt = o.State == dlq.Canary || o.State == dlq.Running
 	v.CanGoOn = o.State == dlq.Paused || o.State == dlq.Halted
 	v.CanEnd = !o.State.Ended()
@@ -147,6 +154,10 @@ func sayOperation(o *api.Operation) say {
 		if o.Items == 0 {
 			return say{Mark: "quiet", Text: name + " is planned, and there is nothing in it.", More: "Nothing that is open matches its scope."}
 		}
+		if sendsNothing(o) {
+			return say{Mark: "held", Text: fmt.Sprintf("%s would send nothing: the headers of all %s cannot be read.", name, count(o.Items)),
+				More: "Plan again, and say which headers they are sent with."}
+		}
 		return say{Mark: "waiting", Text: fmt.Sprintf("%s is planned: %s. Nothing was done yet.", name, some(o.Items, "letter", "letters"))}
 	case dlq.Canary:
 		return say{Mark: "waiting", Text: fmt.Sprintf("%s: %s of the canary of %d arrived.", name, count(o.Delivered), o.Options.Canary),
@@ -166,7 +177,12 @@ func sayOperation(o *api.Operation) say {
 	}
 	if o.Kind == dlq.OpRedrive {
 		if o.CameBack > 0 || o.Skipped+o.Failed > 0 {
-			return say{Mark: "waiting", Text: fmt.Sprintf("%s is done: %s of %s arrived, %s came back, %s were left alone.", name, count(o.Delivered), count(o.Items), count(o.CameBack), count(o.Skipped+o.Failed))}
+			mark := "held"
+			if o.CameBack > 0 || o.Delivered == 0 {
+				mark = "failing"
+			}
+			return say{Mark: mark, Text: fmt.Sprintf("%s ended: %s of %s arrived, %s came back, %s were left alone.", name, count(o.Delivered), count(o.Items), count(o.CameBack), count(o.Skipped+o.Failed)),
+				More: "What did not arrive is open as before. The items say why."}
 		}
 		return say{Mark: "fine", Text: fmt.Sprintf("%s is done: all %s arrived.", name, count(o.Items)), More: "Each is closed."}
 	}
@@ -204,7 +220,7 @@ func roadSteps(o *api.Operation) []roadStep {
 			steps[2].Fact = fmt.Sprintf("%s of %d arrived, %s came back", count(o.Delivered), o.Options.Canary, count(o.CameBack))
 		case waiting > 0 && !o.State.Ended():
 			at = 3
-		case o.State == dlq.Completed && o.Done == o.Delivered:
+		case o.State == dlq.Completed && o.Items == o.Delivered:
 			at = 5
 		default:
 			at = 4
@@ -217,26 +233,56 @@ func roadSteps(o *api.Operation) []roadStep {
 			steps[i].State = "done"
 		case i == at:
 			steps[i].State = "now"
-			steps[i].Held = o != nil && (o.State == dlq.Halted || o.State == dlq.Paused)
+			steps[i].Held = o != nil && (o.State == dlq.Halted || o.State == dlq.Paused || o.State.Ended() || sendsNothing(o))
 		}
 	}
 	return steps
 }
 
-// roadOf is the road of a group: that of the newest operation about it that has not ended.
+// roadOf is the road of a group: that of the operation about it that runs, of the newest that is planned, or of one that has
+// just ended.
 func (v *visit) roadOf(g api.GroupDetail) (road, error) {
 	found, err := get[api.List[api.Operation]](v, "/operations", url.Values{"page_size": {"50"}})
 	if err != nil {
 		return road{}, err
 	}
-	for _, o := range found.Items {
-		recent := !o.State.Ended() || o.FinishedAt != nil && time.Since(*o.FinishedAt) < 10*time.Minute
-		if o.Scope.Group != nil && *o.Scope.Group == g.UUID && o.Kind == dlq.OpRedrive && recent {
-			view := viewOperation(o)
-			return road{Steps: view.Road, Operation: view}, nil
+	var last *api.Operation
+	for i, o := range found.Items {
+		if o.Scope.Group == nil || *o.Scope.Group != g.UUID || o.Kind != dlq.OpRedrive {
+			continue
+		}
+		if !o.State.Ended() {
+			last = &found.Items[i]
+			if o.StartedAt != nil {
+				break
+			}
+		} else if last == nil && o.FinishedAt != nil && time.Since(*o.FinishedAt) < 10*time.Minute {
+			last = &found.Items[i]
 		}
 	}
-	return road{Steps: roadSteps(nil)}, nil
+	if last == nil {
+		return road{Steps: roadSteps(nil)}, nil
+	}
+	view := viewOperation(*last)
+	if last.State.Ended() && g.Pending > 0 {
+		return road{Steps: roadSteps(nil), Operation: view}, nil // what is still open has the road before it
+	}
+	return road{Steps: view.Road, Operation: view}, nil
+}
+
+// sendsNothing reports whether a planned redrive would leave all its messages alone, because it has no headers for them.
+func sendsNothing(o *api.Operation) bool {
+	return o.Kind == dlq.OpRedrive && o.State == dlq.Planned && o.Items > 0 && o.Options.Repair() == nil && o.Plan.Unreadable >= o.Items
+}
+
+// again is the address of the form for a new plan of the same group, with what this one had.
+func again(o *api.Operation) string {
+	if o.Kind != dlq.OpRedrive || o.Scope.Group == nil {
+		return ""
+	}
+	q := url.Values{"kind": {string(o.Kind)}, "group": {o.Scope.Group.String()}, "why": {text(o.Reason)}, "target": {o.Options.Target},
+		"canary": {strconv.Itoa(o.Options.Canary)}, "rate": {strconv.FormatFloat(o.Options.Rate, 'f', -1, 64)}}
+	return "/plan?" + q.Encode()
 }
 
 // operationsView is the list of operations.
@@ -287,7 +333,7 @@ func showOperation(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view.Items = items.Items
+	view.Listed = items.Items
 	if items.Next != nil {
 		view.More = v.with("after", *items.Next)
 	}

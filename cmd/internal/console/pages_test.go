@@ -28,7 +28,7 @@ func TestPagesWithEveryScope(t *testing.T) {
 	task := "/tasks/" + ledgertest.Create(t, r.pool, ledgertest.New{}).String()
 	wants := map[string][]access.Scope{ // buttons of pages
 		cause: {access.Resolve, access.Redrive}, letter: {access.Resolve, access.Redrive, access.ReadPayload}, plan: {access.Redrive},
-		"/plan?kind=purge": {access.Purge}, "/investigations": {access.Redrive, access.Resolve, access.Purge},
+		"/plan?kind=purge&all=true": {access.Purge}, "/investigations": {access.Redrive, access.Resolve, access.Purge},
 		"/": nil, "/causes": nil, "/operations": nil,
 		"/tasks": nil, "/tasks/archive": nil, task: {access.Resolve}, "/outbox": {access.Resolve}, "/outbox/1001": {access.Redrive, access.ReadPayload}, "/outbox/2001": {access.Resolve},
 	}

@@ -2,11 +2,11 @@ package console
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // A payload may have 16 MiB and 20,000 levels. What is shown of it is bounded in bytes before it is looked at.
@@ -55,7 +55,7 @@ func showBytes(b []byte, as string) body {
 	pieces, isJSON := prettyJSON(seen)
 	if isJSON = isJSON && len(bytes.TrimSpace(b)) > 0; isJSON {
 		v.Kind, v.Ways = "JSON", []string{"json", "text", "hex"}
-	} else if bytes.IndexByte(seen, 0) >= 0 {
+	} else if bytes.IndexByte(seen, 0) >= 0 || !utf8.Valid(cutRune(seen)) {
 		v.Kind, v.Ways = "bytes", []string{"hex", "text"}
 	}
 	v.As = v.Ways[0]
@@ -78,6 +78,14 @@ func showBytes(b []byte, as string) body {
 		v.None = "The payload is empty: 0 bytes."
 	}
 	return v
+}
+
+// cutRune leaves out the last rune where the end of what is shown may have cut it.
+func cutRune(b []byte) []byte {
+	if len(b) < maxShown {
+		return b
+	}
+	return b[:max(len(b)-utf8.UTFMax, 0)]
 }
 
 // prettyJSON is JSON over lines, in pieces, and whether the text begins as JSON does: an object or a list. It looks at each
@@ -184,12 +192,7 @@ func showCarried(c carried, as string) body {
 		}
 		return v
 	case c.PayloadEncoding == "text" || c.PayloadEncoding == "base64":
-		var text string
-		_ = json.Unmarshal(c.Payload, &text) // anything else is shown as it is
-		b = []byte(text)
-		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && c.PayloadEncoding == "base64" {
-			b = raw
-		}
+		b = []byte(snapshotText(c.Payload))
 	default:
 		b = c.Payload
 	}
@@ -203,14 +206,25 @@ func showCarried(c carried, as string) body {
 
 // keyText is the key of a snapshot for people.
 func keyText(c carried) string {
-	var text string
-	switch {
-	case c.KeyKind == "tombstone" || len(c.Key) == 0:
+	if c.KeyKind == "tombstone" || len(c.Key) == 0 {
 		return ""
-	case json.Unmarshal(c.Key, &text) == nil:
+	}
+	return snapshotText(c.Key)
+}
+
+// snapshotText returns the bytes that a snapshot has as a text or as {"base64": …}; other JSON stays as it is.
+func snapshotText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}
-	return string(c.Key)
+	var encoded struct {
+		Base64 *[]byte `json:"base64"`
+	}
+	if json.Unmarshal(raw, &encoded) == nil && encoded.Base64 != nil {
+		return string(*encoded.Base64)
+	}
+	return string(raw)
 }
 
 // pair is a header.

@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,8 +16,8 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// planView is the form of a new operation. Its address has all that was written into it, so nothing is lost when it is
-// refused.
+// planView is the form of a new operation. Its address has what was written into it, so that a refusal loses nothing;
+// texts that are too long for an address are left out.
 type planView struct {
 	Kind dlq.OperationKind
 	// IDs, Group or Filter are its scope; ScopeText says it in words.
@@ -26,6 +28,8 @@ type planView struct {
 	ScopeText string
 	// GroupTitle is the title of the group.
 	GroupTitle string
+	// All says that everything open is its scope, because the person asked for all.
+	All bool
 	// Name, Reason, Canary, Rate, Target, Headers, NoHeaders and Notes are what the form has.
 	Name, Reason, Canary, Rate, Target, Headers, Notes string
 	NoHeaders                                          bool
@@ -34,6 +38,12 @@ type planView struct {
 	// Needs is what is needed to make it; Verb is the button's.
 	Needs, Verb, Title string
 }
+
+// maxAddress is how long the address of a form may be, in bytes.
+const maxAddress = 7000
+
+// errNothingPicked refuses a plan without a scope: an empty filter would be about everything.
+var errNothingPicked = &httpapi.Error{Code: httpapi.Validation, Message: "Nothing is picked. Pick investigations, or take all that match."}
 
 // needs is the scope of a kind of operation; the API checks it.
 func needs(kind dlq.OperationKind) access.Scope {
@@ -65,6 +75,12 @@ func showPlan(v *visit) error {
 		return &httpapi.Error{Code: httpapi.Validation, Message: "A plan is of the kind redrive, resolve or purge."}
 	}
 	p.Needs = string(needs(p.Kind))
+	if len(p.IDs) == 0 && p.Group == "" && len(q) == 0 {
+		if v.param("all") == "" {
+			return errNothingPicked
+		}
+		p.All = true
+	}
 	subject := "letters"
 	switch {
 	case len(p.IDs) > 0:
@@ -112,8 +128,14 @@ func makePlan(v *visit) (string, error) {
 		return "/plan", &httpapi.Error{Code: httpapi.Validation, Message: "The form could not be read. Pick fewer investigations, or all that match."}
 	}
 	back := "/plan?" + v.PostForm.Encode()
-	if len(back) > 7000 {
-		back = "/plan"
+	if len(back) > maxAddress {
+		short := maps.Clone(v.PostForm)
+		for _, name := range []string{"notes", "headers", "why"} {
+			short.Del(name)
+		}
+		if back = "/plan?" + short.Encode(); len(back) > maxAddress {
+			back = "/investigations"
+		}
 	}
 	kind := dlq.OperationKind(v.PostFormValue("kind"))
 	options := map[string]any{}
@@ -124,7 +146,7 @@ func makePlan(v *visit) (string, error) {
 				continue
 			}
 			n, err := strconv.ParseFloat(text, 64)
-			if err != nil || name == "canary" && n != float64(int(n)) {
+			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || name == "canary" && n != float64(int(n)) {
 				return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("%s is %q; it must be a number.", sentence(name)[:len(name)], clip(text, 40))}
 			}
 			options[into] = n
@@ -157,8 +179,10 @@ func makePlan(v *visit) (string, error) {
 		scope["filter"] = filter
 	case filter.Group != "":
 		scope["group"] = filter.Group
-	default:
+	case v.PostFormValue("all") != "":
 		scope["filter"] = map[string]any{}
+	default:
+		return back, errNothingPicked
 	}
 	body := map[string]any{"kind": kind, "name": v.PostFormValue("name"), "reason": v.PostFormValue("why"), "scope": scope, "options": options}
 	o, err := ask[api.Operation](v, http.MethodPost, "/operations", nil, body)

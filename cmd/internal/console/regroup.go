@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/postrider/postrider/cmd/internal/api"
@@ -28,7 +29,7 @@ func mergeCause(v *visit) (string, error) {
 
 // splitCause takes investigations that were picked out of their group.
 func splitCause(v *visit) (string, error) {
-	back := "/investigations?group=" + v.id()
+	back := "/investigations?" + url.Values{"group": {v.PathValue("id")}}.Encode()
 	if err := v.ParseForm(); err != nil {
 		return back, err
 	}

@@ -29,7 +29,7 @@ func groupWords(s dlq.GroupState) stateWords {
 
 // statusWords are those of an investigation, a redrive, an operation or an item of one.
 func statusWords(s any) stateWords {
-	switch word := fmt.Sprint(s); word {
+	switch word := textAny(s); word {
 	case string(dlq.Pending):
 		return stateWords{"failing", "failing", "Open"}
 	case string(dlq.ManuallyResolved):

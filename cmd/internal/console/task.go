@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -260,8 +261,8 @@ func bodyOrNone(body map[string]any) any {
 
 // actOnStep does something with a step by hand. The API knows when that fits.
 func actOnStep(v *visit) (string, error) {
-	step := v.PathValue("step")
-	back := "/tasks/" + v.id() + "?step=" + step + "#step"
+	step := url.PathEscape(v.PathValue("step"))
+	back := "/tasks/" + v.id() + "?step=" + url.QueryEscape(v.PathValue("step")) + "#step"
 	body := map[string]any{"action": v.FormValue("action"), "notes": strings.TrimSpace(v.FormValue("why"))}
 	if results := strings.TrimSpace(v.FormValue("results")); results != "" {
 		if !json.Valid([]byte(results)) {

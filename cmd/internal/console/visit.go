@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func get[T any](v *visit, path string, query url.Values) (T, error) {
 // id is a part of the path that names something, escaped for a path of the API.
 func (v *visit) id() string { return url.PathEscape(v.PathValue("id")) }
 
-// query returns a parameter of the address.
+// param returns a parameter of the address.
 func (v *visit) param(name string) string { return v.URL.Query().Get(name) }
 
 // say tells the person something on the next page: that something was done, or why not.
@@ -76,6 +77,8 @@ func (c *Console) serve(p page) http.HandlerFunc {
 			n, err := look(r.Context(), token)
 			if err == nil {
 				c.known.keep(token, n)
+			} else if errors.Is(err, access.ErrUnknownSession) {
+				c.known.forget(token)
 			}
 			return n, err
 		})
@@ -94,6 +97,9 @@ func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person a
 	v.frame = c.newFrame(v, p)
 	defer func() {
 		if failed := recover(); failed != nil {
+			if failed == http.ErrAbortHandler {
+				panic(failed) // an answer that is not whole must not end as a whole one
+			}
 			c.log.Error("a page panicked", "path", r.URL.Path, "request_id", actor.RequestID, "panic", failed, "stack", string(debug.Stack()))
 			c.fail(v, &httpapi.Error{Code: httpapi.Internal, Message: "This page could not be made."})
 		}
@@ -103,6 +109,7 @@ func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person a
 		return
 	}
 	if p.do != nil {
+		plainLines(r)
 		to, err := p.do(v)
 		if v.wrote {
 			return
@@ -121,6 +128,20 @@ func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person a
 	}
 	if !v.wrote {
 		c.write(w, r, http.StatusOK, p.template, v.frame)
+	}
+}
+
+// plainLines gives the texts of a form the line ends that they were shown with: browsers send CR LF.
+func plainLines(r *http.Request) {
+	if r.ParseForm() != nil {
+		return // the page says so
+	}
+	for _, form := range []url.Values{r.Form, r.PostForm} {
+		for _, values := range form {
+			for i := range values {
+				values[i] = strings.ReplaceAll(values[i], "\r\n", "\n")
+			}
+		}
 	}
 }
 
@@ -174,10 +195,15 @@ func (c *Console) fail(v *visit, err error) {
 // the last figures. Nothing else is shown, and nothing can be changed.
 func (c *Console) away(w http.ResponseWriter, r *http.Request) {
 	person, is := c.known.find(c.cookies.get(r, sessionCookie))
-	w.Header().Set("Refresh", "5")
-	if !is || r.Method != http.MethodGet {
+	if r.Method != http.MethodGet {
 		c.stranger(w, r, http.StatusServiceUnavailable, "The database does not answer.",
-			"Nothing was changed. Events are safe: they stay in the table until it is back. This page asks again every 5 seconds.")
+			"Nothing was changed. Events are safe: they stay in the table until it is back. Go back, and try again.")
+		return
+	}
+	w.Header().Set("Refresh", "5")
+	if !is || !person.Actor().May(access.Read) {
+		c.stranger(w, r, http.StatusServiceUnavailable, "The database does not answer.",
+			"Events are safe: they stay in the table until it is back. This page asks again every 5 seconds.")
 		return
 	}
 	v := &visit{Request: r, console: c, writer: w, ctx: r.Context(), person: person}
