@@ -194,6 +194,10 @@ func TestEnqueueRefuses(t *testing.T) {
 			}
 		}
 	}
+	large := outbox.Message{Topic: "t", Payload: make([]byte, 2<<20)}
+	if _, err := outbox.Enqueue(t.Context(), tx, large); err != nil {
+		t.Errorf("2 MiB are within the limit: %v", err)
+	}
 	fine := outbox.Message{Topic: "t", IdempotencyKey: strings.Repeat("ü", 256)}
 	if _, err := outbox.Enqueue(t.Context(), tx, fine); err != nil {
 		t.Errorf("the transaction did not survive: %v", err)
@@ -216,6 +220,38 @@ func TestEnqueueReportsWhatTheDatabaseRefuses(t *testing.T) {
 		}
 		if _, err := enqueue(outbox.Message{Topic: "orders", Payload: []byte("123")}); err != nil {
 			t.Errorf("%s: %v", way, err)
+		}
+	}
+}
+
+// TestEnqueueInAFailedTransaction: the error says what could not be asked, and is not about the message.
+func TestEnqueueInAFailedTransaction(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t).Pool(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	defer sqlTx.Rollback()
+	if _, err := tx.Exec(t.Context(), `select 1/0`); err == nil {
+		t.Fatal("nothing failed")
+	}
+	if _, err := sqlTx.ExecContext(t.Context(), `select 1/0`); err == nil {
+		t.Fatal("nothing failed")
+	}
+	large := outbox.Message{Topic: "t", Payload: make([]byte, 2<<20)}
+	_, err = outbox.Enqueue(t.Context(), tx, large)
+	_, sqlErr := outbox.EnqueueSQL(t.Context(), sqlTx, large)
+	for _, err := range []error{err, sqlErr} {
+		if err == nil || errors.Is(err, message.ErrInvalid) || !strings.Contains(err.Error(), "ask how large a payload may be") {
+			t.Errorf("Enqueue() = %v", err)
 		}
 	}
 }
