@@ -161,7 +161,7 @@ func TestGivingUpIsExact(t *testing.T) {
 	})
 	failed := func() float64 { return e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD") }
 	r.untilTrue("more fail", func() bool { return failed() > 600 })
-	r.exec(`select postrider.outbox_give_up((select hold_id from postrider.outbox_hold))`)
+	r.exec(`select postrider.outbox_give_up((select hold_id from postrider.outbox_hold where scope = 'failure'))`)
 	r.until(time.Minute, `(select count(*) = 500 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered') and id <= 500)
 		and exists (select from postrider.outbox_hold where asked is null and not draining)`)
 	last := pgtest.Value[int64](t, r.pool, `select max(id) from postrider.outbox_exception where state in ('exhausted', 'dead_lettered')`)
