@@ -23,6 +23,8 @@ type Reach struct {
 	Failed []string `json:"failed"`
 	// Again says that groups have had some of them before: a group gave them up, and not the relay.
 	Again bool `json:"again"`
+	// FailedReads says that one of Failed is known to read the topic. False where that is not known.
+	FailedReads bool `json:"-"`
 	// Others are the other consumer groups that read the topic, in alphabetical order.
 	Others []string `json:"-"`
 	// Unknown is why Others are not known; empty where they are.
@@ -52,7 +54,7 @@ func (r Reach) Explain() string {
 		other = ""
 	}
 	switch {
-	case len(r.Others) == 0 && len(r.Failed) == 0:
+	case len(r.Others) == 0 && !r.FailedReads: // a retry topic that its group has left
 		return fmt.Sprintf("no consumer group is known to read %s", r.Topic)
 	case len(r.Others) == 0:
 		return fmt.Sprintf("no other group than %s is known to read %s", strings.Join(r.Failed, ", "), r.Topic)
@@ -150,7 +152,9 @@ func (r *reachingRedriver) ask(ctx context.Context, all []Reach) {
 	for i := range all {
 		all[i].Unknown = ""
 		for _, g := range slices.Sorted(slices.Values(groups[all[i].Topic])) {
-			if !slices.Contains(all[i].Failed, g) {
+			if slices.Contains(all[i].Failed, g) {
+				all[i].FailedReads = true
+			} else {
 				all[i].Others = append(all[i].Others, g)
 			}
 		}

@@ -16,7 +16,7 @@ func TestReachOfAPlan(t *testing.T) {
 	p := PlanRedrive(RedriveRequest{}, nil, []*Candidate{record(1, retry), record(2, func(c *Candidate) { c.Group = "mail" }), record(3),
 		record(4), candidate(5, func(c *Candidate) { c.Origin.Topic = "stock" }), candidate(6, func(c *Candidate) { c.UnderWay = true })})
 	p.NewEvents()
-	want := "[{orders 3 [billing mail] true [] no broker was asked} {orders.retry 1 [billing] true [] no broker was asked} {stock 1 [] false [] no broker was asked}]"
+	want := "[{orders 3 [billing mail] true false [] no broker was asked} {orders.retry 1 [billing] true false [] no broker was asked} {stock 1 [] false false [] no broker was asked}]"
 	if got := fmt.Sprint(p.Result().Reaches); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -34,7 +34,8 @@ func TestReachIsExplained(t *testing.T) {
 		"1 other group reads orders: a; it gets the messages again, and an inbox recognises them by the ids that they keep":     {Topic: "orders", Failed: []string{"f"}, Again: true, Others: []string{"a"}},
 		"1 group reads orders: a; it gets the messages again, and an inbox recognises them by the ids that they keep":           {Topic: "orders", Again: true, Others: []string{"a"}},
 		"2 groups read orders: a, b; no group has had the messages yet":                                                         {Topic: "orders", Others: []string{"a", "b"}},
-		"no other group than f is known to read orders.retry":                                                                   {Topic: "orders.retry", Failed: []string{"f"}, Again: true},
+		"no other group than f is known to read orders.retry":                                                                   {Topic: "orders.retry", Failed: []string{"f"}, FailedReads: true, Again: true},
+		"no consumer group is known to read left.retry":                                                                         {Topic: "left.retry", Failed: []string{"f"}, Again: true},
 		"no consumer group is known to read orders":                                                                             {Topic: "orders"},
 		"which consumer groups read orders is not known: no brokers are given; every group that reads it gets the messages":     {Topic: "orders", Unknown: "no brokers are given"},
 	} {

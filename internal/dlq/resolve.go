@@ -78,7 +78,8 @@ func isObject(raw json.RawMessage) bool {
 // MaxPurge is how many investigations a Purge removes at most; more is the work of an operation.
 const MaxPurge = 10_000
 
-// Purge removes investigations. Their letters stay, so that a late copy opens nothing.
+// Purge removes investigations with the messages of their dead letters. The ids of the letters stay, so that a late copy
+// opens nothing.
 type Purge struct {
 	// Entries are the investigations, or nil; then OlderThan says which.
 	Entries []uuid.UUID

@@ -50,7 +50,8 @@ type Reach struct {
 	// OtherGroups are the other consumer groups that read the topic: groups with committed offsets or members. Null where
 	// that is not known.
 	OtherGroups *[]string `json:"other_groups"`
-	// FailedGroupsAlone says that no other group is known to read the topic. False where that is not known.
+	// FailedGroupsAlone says that a group that failed reads the topic, and that no other group is known to read it. False where
+	// that is not known.
 	FailedGroupsAlone bool `json:"failed_groups_alone"`
 	// Explanation says it for people.
 	Explanation string `json:"explanation"`
@@ -62,7 +63,7 @@ func NewReach(r dlq.Reach) Reach {
 	if r.Unknown == "" {
 		others := append([]string{}, r.Others...)
 		v.OtherGroups = &others
-		v.FailedGroupsAlone = len(r.Others) == 0 && len(r.Failed) > 0
+		v.FailedGroupsAlone = len(r.Others) == 0 && r.FailedReads
 	}
 	return v
 }

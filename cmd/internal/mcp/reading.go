@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/google/uuid"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postrider/postrider/cmd/internal/access"
@@ -84,7 +83,7 @@ func (s *Server) addReading() {
 
 // items lists items of an operation.
 func (s *Server) items(ctx context.Context, in itemsInput) (json.RawMessage, error) {
-	id, err := uuid.Parse(in.ID)
+	id, err := api.ParseID(in.ID)
 	if err != nil {
 		return nil, refuse(httpapi.Validation, "id must be the operation_uuid of an operation")
 	}
