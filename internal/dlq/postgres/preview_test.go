@@ -14,9 +14,9 @@ import (
 func TestAPlanSaysWhereMessagesGo(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
-		"":               "[{orders 1 [] false [] no broker was asked} {orders.billing.retry 2 [billing] true [] no broker was asked}]",
-		dlq.TargetOrigin: "[{orders 3 [billing] true [] no broker was asked}]",
-		"other":          "[{other 3 [billing] true [] no broker was asked}]",
+		"":               "[{orders 1 [] false false [] no broker was asked} {orders.billing.retry 2 [billing] true false [] no broker was asked}]",
+		dlq.TargetOrigin: "[{orders 3 [billing] true false [] no broker was asked}]",
+		"other":          "[{other 3 [billing] true false [] no broker was asked}]",
 	} {
 		r := newRedriving(t)
 		entries := []uuid.UUID{r.die(1, nil), r.record(dlq.Decode(givenUpBy(t, "billing", 5, dlq.Place{}))), r.record(dlq.Decode(givenUpBy(t, "billing", 6, dlq.Place{})))}
