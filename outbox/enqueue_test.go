@@ -158,17 +158,7 @@ func TestEnqueuedAndRolledBack(t *testing.T) {
 // TestEnqueueRefuses: a message that can be refused without the database is, and the caller's transaction goes on.
 func TestEnqueueRefuses(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.New(t).Pool(t)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx, sqlTx := transactions(t, pgtest.New(t).Pool(t))
 	header := func(name string) []message.Header { return []message.Header{{Name: "fine"}, {Name: name}} }
 	for mention, m := range map[string]outbox.Message{
 		`topic ""`:                     {},
@@ -227,19 +217,7 @@ func TestEnqueueReportsWhatTheDatabaseRefuses(t *testing.T) {
 // TestEnqueueInAFailedTransaction: the error says what could not be asked, and is not about the message.
 func TestEnqueueInAFailedTransaction(t *testing.T) {
 	t.Parallel()
-	pool := pgtest.New(t).Pool(t)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context())
-	defer sqlTx.Rollback()
+	tx, sqlTx := transactions(t, pgtest.New(t).Pool(t))
 	if _, err := tx.Exec(t.Context(), `select 1/0`); err == nil {
 		t.Fatal("nothing failed")
 	}
@@ -247,11 +225,31 @@ func TestEnqueueInAFailedTransaction(t *testing.T) {
 		t.Fatal("nothing failed")
 	}
 	large := outbox.Message{Topic: "t", Payload: make([]byte, 2<<20)}
-	_, err = outbox.Enqueue(t.Context(), tx, large)
+	_, err := outbox.Enqueue(t.Context(), tx, large)
 	_, sqlErr := outbox.EnqueueSQL(t.Context(), sqlTx, large)
 	for _, err := range []error{err, sqlErr} {
 		if err == nil || errors.Is(err, message.ErrInvalid) || !strings.Contains(err.Error(), "ask how large a payload may be") {
 			t.Errorf("Enqueue() = %v", err)
 		}
 	}
+}
+
+// transactions begins one of each driver. They end with the test at the latest.
+func transactions(t *testing.T, pool *pgxpool.Pool) (pgx.Tx, *sql.Tx) {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = tx.Rollback(context.Background()) // the test may have ended it
+		_ = sqlTx.Rollback()
+		_ = db.Close()
+	})
+	return tx, sqlTx
 }

@@ -220,7 +220,7 @@ them see op plan --header.`,
 	return cmd
 }
 
-// targetHelp is that of --target.
+// targetHelp is the help of --target.
 const targetHelp = "send to this `topic`; or to group, the retry topic of the consumer group that failed; or to origin, where each message was bound for or came from. By default to group where the letter names a retry topic, otherwise to origin"
 
 func requeuedTable(w io.Writer, v api.Requeued) error {

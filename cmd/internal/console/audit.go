@@ -47,7 +47,7 @@ func showAudit(v *visit) error {
 	return nil
 }
 
-// accessView is who somebody is, and what they may do.
+// accessView is the person who is signed in, and what they may do.
 type accessView struct {
 	access.Session
 	Scopes []scopeRow

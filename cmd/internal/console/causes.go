@@ -190,7 +190,7 @@ func adviceOf(parts dlq.Parts) string {
 	}
 	switch {
 	case parts.ErrorClass == "permanent":
-		return "The one who gave up says that trying again as it is does not help. Mend the cause or the message first."
+		return "The consumer that gave up says that trying again as it is does not help. Mend the cause or the message first."
 	case parts.Template == "":
 		return "When the cause is mended, send the letters again: first a few, then the others."
 	}

@@ -66,7 +66,7 @@ type Config struct {
 	Name string
 	// SessionAge is how long a session lasts at most. Defaults to 12h.
 	SessionAge time.Duration
-	// Every is how often figures are read while somebody looks. Defaults to 2s.
+	// Every is how often figures are read while a page asks for them. Defaults to 2s.
 	Every time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger

@@ -103,7 +103,7 @@ type sampler struct {
 	since   time.Time // when looks began to fail
 	seen    time.Time // when a page was asked for last
 	changed chan struct{}
-	wake    chan struct{} // somebody looks again
+	wake    chan struct{} // a page asks again
 }
 
 // run reads until ctx ends.

@@ -23,17 +23,14 @@ type investigationsView struct {
 	// Query is the filter as the search box has it.
 	Query string
 	Chips []chip
-	// All is the address of a plan for all that match; Export those of the lists.
-	All            string
-	CSV, JSON      string
-	Newer, Older   string
-	Sentence       string
-	Ascending      bool
-	SortPath       string
-	HiddenTotal    bool
-	Sort           string
-	FilterIsEmpty  bool
-	ClearedFilters string
+	// All is the address of a plan for all that match; CSV and JSON are the addresses of the exports.
+	All           string
+	CSV, JSON     string
+	Newer, Older  string
+	Sentence      string
+	Ascending     bool
+	SortPath      string
+	FilterIsEmpty bool
 }
 
 // words of the search box, and the fields of the filter that they stand for.

@@ -66,7 +66,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	c.signedIn(w, r, token, view.Next)
 }
 
-// signedIn gives the browser its session. A session of before ends: who signs in anew is somebody else, or wants to be.
+// signedIn gives the browser its session. An earlier session of the browser ends: a new sign-in replaces it.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, token, next string) {
 	if old, err := c.cfg.Sessions.Session(r.Context(), c.cookies.get(r, sessionCookie)); err == nil {
 		if err := c.cfg.Sessions.EndSession(access.WithActor(r.Context(), old.Actor()), old.ID); err != nil {
@@ -123,7 +123,7 @@ func (c *Console) showDoor(w http.ResponseWriter, r *http.Request, status int, v
 	c.write(w, r, status, "login", &frame{Title: "Sign in", Name: c.cfg.Name, View: view})
 }
 
-// stranger tells something to a browser of which nobody is known to be signed in.
+// stranger answers a browser without a known session.
 func (c *Console) stranger(w http.ResponseWriter, r *http.Request, status int, title, text string) {
 	c.write(w, r, status, "stranger", &frame{Title: title, Name: c.cfg.Name, View: failure{Title: title, Text: text}})
 }
@@ -150,7 +150,7 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request, ask func(token
 		c.log.Warn("a session could not be looked up", "err", err)
 		c.away(w, r)
 	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet:
-		// A link in a message: the browser keeps a SameSite=Strict cookie back, although somebody may be signed in. The page
+		// A link in a message: the browser keeps a SameSite=Strict cookie back, although a person may be signed in. The page
 		// loads itself once more, and that is from here.
 		c.write(w, r, http.StatusOK, "again", &frame{Title: "Postrider", Name: c.cfg.Name, View: r.URL.RequestURI()})
 	case r.Header.Get("X-Fragment") != "":

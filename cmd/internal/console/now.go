@@ -9,7 +9,7 @@ import (
 type nowView struct {
 	Say     say
 	Figures *figures
-	// Causes are those of the page, each with its next step.
+	// Causes are the causes that the page lists, each with its next step.
 	Causes []causeRow
 	Holds  []holdRow
 	// Span is 15m or 24h; Delivered and Oldest are the plots of it.

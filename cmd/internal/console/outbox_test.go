@@ -57,7 +57,7 @@ func TestAnEventsLife(t *testing.T) {
 	b.get("/outbox/1001").has(t, "notice waiting", "does not halt its key") // the rule is the outbox's own
 	waits := b.get("/outbox/5000").is(t, 200).has(t, "waits for its turn", "Written", "13 bytes of payload", "Give it up…", "Only an event that was given up is put back")
 	if strings.Contains(waits.text, "secret") {
-		t.Error("a payload is shown before anybody asked")
+		t.Error("a payload is shown before a person asked")
 	}
 	b.post("/outbox/5000/reveal", "as", "json").is(t, 200).has(t, "secret", "trace", "abc", "The audit log has that you looked.")
 	b.post("/outbox/5001/reveal").is(t, 200).has(t, "It is a tombstone")

@@ -158,7 +158,7 @@ func TestALetterIsRevealedToThoseWhoMay(t *testing.T) {
 	b := r.as(access.Edit)
 	b.get(page).is(t, 200).has(t, "[redacted]", "1 value is hidden", "Show it as it is")
 	if n := pgtest.Value[int](t, r.pool, `select count(*) from postrider.access_audit where action like '%reveal%' or action like '%payload%'`); n != 0 {
-		t.Errorf("%d looks in the audit log before anybody asked", n)
+		t.Errorf("%d looks in the audit log before a person asked", n)
 	}
 	shown := b.post(page+"/reveal").is(t, 200).has(t, "The audit log has that you looked.", "Change it and send it again")
 	if strings.Contains(shown.text, "[redacted]") || !strings.Contains(shown.text, `n&#34;`) {

@@ -230,7 +230,7 @@ func snapshotText(raw json.RawMessage) string {
 // pair is a header.
 type pair struct{ Name, Value string }
 
-// headerPairs reads headers: pairs of name and value, of which a value may be null or {"base64": …}.
+// headerPairs reads headers: pairs of name and value. A value may be null or {"base64": …}.
 func headerPairs(raw json.RawMessage) []pair {
 	var rows [][]json.RawMessage
 	if json.Unmarshal(raw, &rows) != nil {

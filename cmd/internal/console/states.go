@@ -10,7 +10,7 @@ import (
 // stateWords are the mark and the word of a state.
 type stateWords struct{ Mark, Icon, Word string }
 
-// groupWords are those of a group.
+// groupWords are the mark and the word of a group's state.
 func groupWords(s dlq.GroupState) stateWords {
 	switch s {
 	case dlq.GroupNew:
@@ -27,7 +27,7 @@ func groupWords(s dlq.GroupState) stateWords {
 	return stateWords{"quiet", "quiet", string(s)}
 }
 
-// statusWords are those of an investigation, a redrive, an operation or an item of one.
+// statusWords are the mark and the word of the state of an investigation, a redrive, an operation or an item.
 func statusWords(s any) stateWords {
 	switch word := textAny(s); word {
 	case string(dlq.Pending):

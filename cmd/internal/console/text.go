@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text from outside is written by anybody: payloads, keys, headers, errors, names of topics. The templates escape what HTML
+// Text from outside may be hostile: payloads, keys, headers, errors, names of topics. The templates escape what HTML
 // gives a meaning. harmless escapes what changes how the rest of a page is read, in the whole page at once, so that no
 // field can be forgotten. clip bounds a field.
 

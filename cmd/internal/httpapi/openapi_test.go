@@ -54,7 +54,7 @@ type example struct {
 	answer *yaml.Node
 }
 
-// readExamples are those of openapi.yaml, by operationId.
+// readExamples returns the examples of openapi.yaml, by operationId.
 func readExamples() (map[string]example, error) {
 	text, err := os.ReadFile("openapi.yaml")
 	if err != nil {
