@@ -98,12 +98,12 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func deadLetter(m *Message, r *route, group string, f failure, writers []dialect.Writer, fits fit) (Record, error) {
 	o := m.Origin()
 	if _, redriven := dialect.ParseFailedRecord(m.text(dialect.HeaderReplayOrigin)); redriven && fits >= withoutValue {
-		// A message that was sent again may have been changed by hand: its bytes are not those of its origin.
+		// A message that was sent again may have been changed by hand: its bytes may differ from its origin.
 		o = Origin{Topic: m.Topic, Partition: m.Partition, Offset: m.Offset, Timestamp: m.Timestamp, LogAppendTime: m.LogAppendTime}
 	}
 	d := dialect.Failure{Topic: o.Topic, Partition: o.Partition, Offset: o.Offset, Timestamp: o.Timestamp, TimestampType: timestampType(o),
 		Group: group, Attempts: int32(min(m.past.failed, 1<<31-1)), FirstFailedAt: m.past.firstFailed, LastFailedAt: m.past.lastFailed,
-		ErrorClass: f.letterClass(), ErrorCode: f.code, ErrorMessage: f.message, Stack: f.stack, RetryTopic: r.redrive, Headers: m.Headers}
+		ErrorClass: f.letterClass(), ErrorCategory: f.category, ErrorCode: f.code, ErrorMessage: f.message, Stack: f.stack, RetryTopic: r.redrive, Headers: m.Headers}
 	if o.Topic != m.Topic {
 		d.LastTopic, d.LastPartition, d.LastOffset = m.Topic, m.Partition, m.Offset
 	}

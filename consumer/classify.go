@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/postrider/postrider/message"
 )
 
 // Class says whether an error may pass.
@@ -29,36 +32,53 @@ const (
 // classified is an error with its class.
 type classified struct {
 	error
-	class Class
+	class    Class
+	category message.Category // empty: it follows from class and code
 }
 
 func (e *classified) Unwrap() error { return e.error }
 
-// Permanent marks an error as one that no further attempt can mend. nil stays nil.
-func Permanent(err error) error { return mark(err, ClassPermanent) }
+// Permanent marks an error as one that no further attempt can mend. nil stays nil. What it asks of people follows from its
+// code (message.CategoryOf): it is message.Fatal but for few codes. PermanentAs names it.
+func Permanent(err error) error { return mark(err, ClassPermanent, "") }
+
+// PermanentAs is Permanent with the category that the dead letter and its investigation show, which says what is asked of
+// people: message.Validation, the message must be changed before it is sent again; message.Transient, it may be sent
+// again as it is when the cause is gone; message.Fatal, a person must find out why. A word that is no category counts as
+// none was named.
+func PermanentAs(category message.Category, err error) error {
+	if !slices.Contains(message.Categories(), category) {
+		category = ""
+	}
+	return mark(err, ClassPermanent, category)
+}
 
 // Transient marks an error as one that may pass. An unmarked error counts as transient, too, unless Config.Classify
-// says otherwise. nil stays nil.
-func Transient(err error) error { return mark(err, ClassTransient) }
+// says otherwise or it is an ErrUndecodable. nil stays nil.
+func Transient(err error) error { return mark(err, ClassTransient, "") }
 
-func mark(err error, class Class) error {
+func mark(err error, class Class, category message.Category) error {
 	if err == nil {
 		return nil
 	}
-	return &classified{err, class}
+	return &classified{err, class, category}
 }
 
-// classOf is the outermost mark of the error, or what the first predicate that knows it says; transient otherwise.
-func classOf(err error, predicates []func(error) Class) Class {
+// classOf is the outermost mark of the error, with the category that it names, or what the first predicate that knows the
+// error says. Otherwise an ErrUndecodable is permanent: the bytes stay what they are. Any other error is transient.
+func classOf(err error, predicates []func(error) Class) (Class, message.Category) {
 	if e, ok := errors.AsType[*classified](err); ok {
-		return e.class
+		return e.class, e.category
 	}
 	for _, p := range predicates {
 		if class := p(err); class != Unclassified {
-			return class
+			return class, ""
 		}
 	}
-	return ClassTransient
+	if errors.Is(err, ErrUndecodable) {
+		return ClassPermanent, ""
+	}
+	return ClassTransient, ""
 }
 
 // Codes of errors that say nothing themselves.
@@ -67,7 +87,7 @@ const (
 	CodePanic = "PANIC"
 	// CodeTimeout: the message's time was up.
 	CodeTimeout = "TIMEOUT"
-	// CodeUndecodable: see Decode.
+	// CodeUndecodable: see ErrUndecodable.
 	CodeUndecodable = "UNDECODABLE"
 	// CodeFailed: any other error that neither has an ErrorCode method nor a type of its own.
 	CodeFailed = "HANDLER_FAILED"

@@ -32,7 +32,8 @@ type Config struct {
 	// Middleware wraps the handler, the first outermost. A BatchHandler has none. Defaults to none.
 	Middleware []Middleware
 	// Classify are functions that are asked in turn about an error that is marked neither Permanent nor Transient,
-	// until one does not answer Unclassified. Defaults to none; such errors are transient.
+	// until one does not answer Unclassified. An error that none of them knows is transient, but for an ErrUndecodable.
+	// Defaults to none.
 	Classify []func(error) Class
 	// Concurrency is how many messages are handled at once, over all partitions, in order per partition and key; a
 	// message without a key has no order. 0 handles one at a time per partition, in order of offset; a topic in
@@ -64,7 +65,8 @@ type Config struct {
 	// OnBreaker is called when a topic pauses, at every attempt that failed, and when it goes on; see Breaker. It must
 	// return soon. Defaults to none.
 	OnBreaker func(BreakerEvent)
-	// Logger defaults to one that discards.
+	// Logger receives the consumer's log, and its client's where that has no logger of its own. Defaults to one that
+	// discards.
 	Logger *slog.Logger
 	// Registerer receives the metrics postrider_consumer_*; a registry takes the metrics of one consumer. Defaults to
 	// none, the metrics are then not exported.

@@ -43,7 +43,8 @@ type Consumer struct {
 // New checks the whole configuration, and connects to nothing.
 func New(cfg Config, h Handler) (*Consumer, error) {
 	cfg = cfg.withDefaults()
-	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), tracing: newTracing(&cfg), lanes: map[Partition]lane{}, released: make(chan struct{}, 1)}
+	c := &Consumer{cfg: cfg, log: cfg.Logger, m: newMetrics(), tracing: newTracing(&cfg), lanes: map[Partition]lane{},
+		released: make(chan struct{}, 1)}
 	err := cfg.validate(h)
 	var rerr error
 	c.routes, rerr = cfg.routes(c.m, c.tellBreaker)
@@ -188,7 +189,8 @@ func (c *Consumer) take(b Batch) {
 	l := c.lanes[b.Partition]
 	c.mu.Unlock()
 	if l == nil {
-		c.log.Warn("records of a partition that is not this member's are not handled", slog.String("topic", b.Topic), slog.Int("partition", int(b.ID)))
+		c.log.Warn("records of a partition that is not this member's are not handled", slog.String("topic", b.Topic),
+			slog.Int("partition", int(b.ID)))
 		return
 	}
 	s := l.base()
@@ -232,7 +234,8 @@ func (c *Consumer) stop() error {
 		err = errors.Join(err, fmt.Errorf("leave the group: %w", cerr))
 	}
 	if abandoned > 0 {
-		err = errors.Join(err, fmt.Errorf("%d partitions were left with a handler that did not end within %v after its context had", abandoned, grace))
+		err = errors.Join(err, fmt.Errorf("%d partitions were left with a handler that did not end within %v after its context had",
+			abandoned, grace))
 	}
 	if err != nil {
 		return fmt.Errorf("consumer: stop: %w", err)

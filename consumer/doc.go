@@ -35,6 +35,7 @@
 //
 // So middleware sees each attempt, may change the error's class with Permanent and Transient, and may panic. The
 // outermost mark of the returned error decides its class, then Config.Classify; otherwise the error is transient.
+// PermanentAs says, besides, what the dead letter asks of people (message.Category).
 //
 // # Copies
 //

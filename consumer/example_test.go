@@ -11,6 +11,7 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumer/kafka"
+	"github.com/postrider/postrider/message"
 )
 
 // order is what the topic's messages hold.
@@ -44,7 +45,7 @@ func Example() {
 	}, consumer.JSON(func(_ context.Context, m *consumer.Message, o order) error {
 		switch {
 		case o.Cents < 0:
-			return consumer.Permanent(errors.New("a negative amount"))
+			return consumer.PermanentAs(message.Validation, errors.New("a negative amount")) // it must be changed
 		case o.ID == "c" && outage:
 			outage = false
 			return errors.New("the bank is away")
@@ -68,7 +69,7 @@ func Example() {
 	// charged a at attempt 1, read from orders
 	// charged c at attempt 2, read from orders.billing.retry.100ms
 	// dead letter: not JSON
-	// dead letter: {"id":"b","cents":-1}
+	// dead letter: {"id":"b","cents":-1} validation
 }
 
 func publish(cluster *kfake.Cluster, values ...string) {
@@ -93,7 +94,15 @@ func read(cluster *kfake.Cluster, topic string, n int) (values []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for len(values) < n && ctx.Err() == nil {
-		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { values = append(values, string(r.Value)) })
+		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			value := string(r.Value)
+			for _, h := range r.Headers {
+				if h.Key == message.HeaderErrorCategory {
+					value += " " + string(h.Value)
+				}
+			}
+			values = append(values, value)
+		})
 	}
 	return values
 }

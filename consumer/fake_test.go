@@ -34,6 +34,10 @@ type fake struct {
 	// fetch is how many records a poll brings of a partition.
 	fetch int
 
+	// poll answers a Poll instead of the cluster, if it returns something.
+	poll func() ([]Batch, error)
+	// refuseOpen is what Open says after it has assigned the partitions.
+	refuseOpen error
 	// refuse answers a Publish instead of the cluster, and refuseCommit a commit.
 	refuse       func(ctx context.Context, r Record) error
 	refuseCommit func() error
@@ -75,7 +79,7 @@ func (f *fake) Open(_ context.Context, s Subscription, e Events) error {
 	f.mu.Unlock()
 	f.assign(all...)
 	close(f.opened)
-	return nil
+	return f.refuseOpen
 }
 
 // quiet waits until no poll is in hand.
@@ -114,6 +118,11 @@ func (f *fake) revoke(ps ...Partition) { f.stopFetching(ps); f.events.Revoked(ps
 func (f *fake) lose(ps ...Partition)   { f.stopFetching(ps); f.events.Lost(ps) }
 
 func (f *fake) Poll(ctx context.Context) ([]Batch, error) {
+	if f.poll != nil {
+		if batches, err := f.poll(); batches != nil || err != nil {
+			return batches, err
+		}
+	}
 	for {
 		f.mu.Lock()
 		var batches []Batch

@@ -192,6 +192,7 @@ func TestTooLargeForTheDeadLetterTopic(t *testing.T) {
 			tries := 0
 			f.setRefuse(func(_ context.Context, r Record) error {
 				if tries++; !takes(r) {
+					time.Sleep(publishPatience + time.Second) // the partition says meanwhile that it stands
 					return fmt.Errorf("%w: x", ErrTooLarge)
 				}
 				return nil

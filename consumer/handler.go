@@ -96,7 +96,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// ErrUndecodable is wrapped by the errors of Decode and JSON.
+// ErrUndecodable is wrapped by the errors of Decode and JSON. A handler that decodes by itself may wrap it, too: the message
+// is given up at once, unless the error is marked Transient or Config.Classify says so.
 var ErrUndecodable = errors.New("the message cannot be decoded")
 
 // Decode returns a Handler that decodes a message first. A message that cannot be decoded is given up at once, with

@@ -123,8 +123,10 @@ type watch struct{ c *Consumer }
 var (
 	descInFlight = prometheus.NewDesc("postrider_consumer_in_flight_records", "Messages read and not done with.", []string{"topic"}, nil)
 	descBytes    = prometheus.NewDesc("postrider_consumer_in_flight_bytes", "Size of the messages read and not done with.", []string{"topic"}, nil)
-	descLag      = prometheus.NewDesc("postrider_consumer_lag_records", "Offsets of this member's partitions between what is done and their end as of the last fetch.", []string{"topic"}, nil)
-	descStates   = prometheus.NewDesc("postrider_consumer_partitions", "This member's partitions: assigned counts all, paused the partitions that are not fetched for now, standing the partitions with a failed message that can neither be tried again nor be given up.", []string{"topic", "state"}, nil)
+	descLag      = prometheus.NewDesc("postrider_consumer_lag_records",
+		"Offsets of this member's partitions between what is done and their end as of the last fetch.", []string{"topic"}, nil)
+	descStates = prometheus.NewDesc("postrider_consumer_partitions",
+		"This member's partitions: assigned counts all, paused the partitions that are not fetched for now, standing the partitions with a failed message that can neither be tried again nor be given up.", []string{"topic", "state"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -131,7 +131,7 @@ func TestBlocking(t *testing.T) {
 		c, _ := run(t, f, Config{Policy: Policy{Mode: Blocking, Delays: []time.Duration{time.Second, time.Minute}, Endless: true}}, s)
 		time.Sleep(4 * time.Minute)
 		if n := len(f.logs[Partition{"orders", 1}]); len(s.values()) != n+5 {
-			t.Errorf("%d calls after 4 minutes, want those of the other partition, %d, and 5", len(s.values()), n)
+			t.Errorf("%d calls after 4 minutes, want %d of the other partition, and 5", len(s.values()), n)
 		}
 		for _, p := range c.Status() {
 			if p.Partition == p0 && (p.Lag != int64(len(f.logs[p0])) || p.Standing != "") {

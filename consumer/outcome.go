@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/postrider/postrider/message"
 	"github.com/postrider/postrider/message/dialect"
 )
 
 // failure describes the error of a failed attempt.
 type failure struct {
 	class                Class
+	category             message.Category // that the error names
 	code, message, stack string
 }
 
@@ -44,7 +46,8 @@ func (c *Consumer) failed(r *route, m *Message, err error, probe bool) (v verdic
 		return c.early(r, m, e.at, now), true
 	}
 	v.probe = probe
-	v.failure = failure{class: classOf(err, c.cfg.Classify), code: codeOf(err), message: err.Error(), stack: stackOf(err)}
+	v.failure = failure{code: codeOf(err), message: err.Error(), stack: stackOf(err)}
+	v.failure.class, v.failure.category = classOf(err, c.cfg.Classify)
 	failed := m.Attempt()
 	r.counts.failures(v.failure.class).Inc()
 	transient := v.failure.class != ClassPermanent
@@ -105,6 +108,9 @@ func (c *Consumer) letter(r *route, m *Message, f failure, fits fit) Record {
 func (c *Consumer) say(level slog.Level, text string, m *Message, f failure, more ...slog.Attr) {
 	attrs := append([]slog.Attr{slog.String("topic", m.Topic), slog.Int("partition", int(m.Partition)), slog.Int64("offset", m.Offset),
 		slog.Int("retry_attempt", m.past.failed), slog.String("error_class", string(f.class)), slog.String("error_code", f.code), slog.String("err", dialect.Capped(f.message, maxRetryMessage))}, more...)
+	if f.category != "" {
+		attrs = append(attrs, slog.String("error_category", string(f.category)))
+	}
 	if id := m.TraceID(); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}
@@ -132,8 +138,9 @@ func (c *Consumer) leave(l *state, r *route, m *Message, v verdict) (left bool, 
 	defer func() { hop.end(left, again > 0) }()
 	fits := whole
 	for pause := publishPause; ; pause = min(2*pause, publishPauseMax) {
+		topic := v.record.Topic // a patience that is just over reads on while the record is made smaller
 		late := time.AfterFunc(publishPatience, func() {
-			l.stands(c, t, v.record.Topic, errors.New("no broker has acknowledged the record"))
+			l.stands(c, t, topic, errors.New("no broker has acknowledged the record"))
 		})
 		err := c.cfg.Client.Publish(l.ctx, hop.mark(v.record, fits == whole))
 		late.Stop()

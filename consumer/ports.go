@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/postrider/postrider/message"
@@ -59,6 +60,8 @@ type Subscription struct {
 	// Also reports whether a topic that exists when the client opens is to be read, too. A client that may not list
 	// topics reads only Topics. May be nil.
 	Also func(topic string) bool
+	// Logger is for a client without a logger of its own. May be nil.
+	Logger *slog.Logger
 }
 
 // Target is a topic that a consumer writes to.

@@ -128,7 +128,7 @@ func (c *Config) routes(m *metrics, tell func(BreakerEvent)) (map[string]*route,
 
 // subscription returns the topics that the client has to read and to write.
 func (c *Consumer) subscription() Subscription {
-	s := Subscription{Group: c.cfg.Group, Also: func(topic string) bool { return c.routes[topic] == nil && c.routeOf(topic) != nil }}
+	s := Subscription{Group: c.cfg.Group, Logger: c.log, Also: func(topic string) bool { return c.routes[topic] == nil && c.routeOf(topic) != nil }}
 	targets := map[string]string{}
 	for topic, r := range c.routes {
 		s.Topics = append(s.Topics, topic)

@@ -25,7 +25,8 @@ func newTracing(cfg *Config) *tracing {
 
 // process begins the span of an attempt, in the trace that the message is of; the handler sees it in its context.
 func (t *tracing) process(ctx context.Context, m *Message) (context.Context, trace.Span) {
-	ctx, s := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, tracecontext.Of(m.Headers)), "process "+m.Topic, trace.WithSpanKind(trace.SpanKindConsumer))
+	ctx, s := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, tracecontext.Of(m.Headers)), "process "+m.Topic,
+		trace.WithSpanKind(trace.SpanKindConsumer))
 	if s.IsRecording() {
 		s.SetAttributes(tracecontext.Processing(m.Topic)...)
 		s.SetAttributes(tracecontext.At(m.Partition, m.Offset)...)

@@ -178,7 +178,8 @@ func (c *Consumer) flow(s *state) {
 // use is how much of its share a partition has used up.
 func (c *Consumer) use(s *state) float64 {
 	share, shareBytes := c.share()
-	return max(float64(s.held.Load())/float64(share), float64(s.heldBytes.Load())/float64(shareBytes), float64(s.ahead.Load())/float64(c.cfg.MaxAhead))
+	return max(float64(s.held.Load())/float64(share), float64(s.heldBytes.Load())/float64(shareBytes),
+		float64(s.ahead.Load())/float64(c.cfg.MaxAhead))
 }
 
 // forget ends the flow control of a partition that the lane no longer has, and resumes its fetching where it was

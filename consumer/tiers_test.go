@@ -95,7 +95,17 @@ func TestGivenUpAtOnce(t *testing.T) {
 		value       []byte
 		classify    func(error) Class
 		class, code string
+		category    message.Category
 	}{
+		"validation": {h: HandlerFunc(func(context.Context, *Message) error {
+			return fmt.Errorf("outer: %w", PermanentAs(message.Validation, errBroken))
+		}), value: []byte("x"), class: letterPermanent, code: CodeFailed, category: message.Validation},
+		"transient": {h: HandlerFunc(func(context.Context, *Message) error { return PermanentAs(message.Transient, errBroken) }),
+			value: []byte("x"), class: letterPermanent, code: CodeFailed, category: message.Transient},
+		"the outermost mark counts": {h: HandlerFunc(func(context.Context, *Message) error { return Permanent(PermanentAs(message.Transient, errBroken)) }),
+			value: []byte("x"), class: letterPermanent, code: CodeFailed},
+		"no category": {h: HandlerFunc(func(context.Context, *Message) error { return PermanentAs("serious", errBroken) }),
+			value: []byte("x"), class: letterPermanent, code: CodeFailed},
 		"permanent":           {h: HandlerFunc(func(context.Context, *Message) error { return fmt.Errorf("outer: %w", Permanent(errBroken)) }), value: []byte("x"), class: letterPermanent, code: CodeFailed},
 		"undecodable":         {h: decode, value: []byte{0xff, 0}, class: letterPermanent, code: CodeUndecodable},
 		"tombstone":           {h: decode, value: nil, class: letterPermanent, code: CodeUndecodable},
@@ -118,6 +128,9 @@ func TestGivenUpAtOnce(t *testing.T) {
 				}
 				if class, code := header(ls[0].Headers, message.HeaderErrorClass), header(ls[0].Headers, message.HeaderErrorCode); class != c.class || code != c.code {
 					t.Errorf("class %s, code %s; want %s, %s", class, code, c.class, c.code)
+				}
+				if got := header(ls[0].Headers, message.HeaderErrorCategory); got != string(c.category) {
+					t.Errorf("the category is %q, want %q", got, c.category)
 				}
 				if stack := header(ls[0].Headers, message.HeaderErrorStack); (c.code == CodePanic) != strings.Contains(stack, "tiers_test.go") {
 					t.Errorf("the stack is %q", stack)

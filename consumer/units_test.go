@@ -175,18 +175,20 @@ func TestClassAndCode(t *testing.T) {
 		"a code":                      {Permanent(fmt.Errorf("a: %w", coded{plain})), ClassPermanent, "DECLINED"},
 		"a panic":                     {&PanicError{Value: 7}, ClassTransient, CodePanic},
 		"a panic with a marked error": {&PanicError{Value: Permanent(plain)}, ClassPermanent, CodePanic},
+		"undecodable":                 {fmt.Errorf("a: %w", ErrUndecodable), ClassPermanent, CodeUndecodable},
+		"undecodable so far":          {Transient(ErrUndecodable), ClassTransient, CodeUndecodable},
 		"time":                        {fmt.Errorf("a: %w", context.DeadlineExceeded), ClassTransient, CodeTimeout},
 		"a type":                      {fmt.Errorf("a: %w", &BatchError{}), ClassTransient, "consumer.BatchError"},
 		"joined":                      {errors.Join(&BatchError{}, plain), ClassTransient, "consumer.BatchError"},
 	} {
-		if got := classOf(c.err, []func(error) Class{predicate}); got != c.class {
+		if got, _ := classOf(c.err, []func(error) Class{predicate}); got != c.class {
 			t.Errorf("%s: class %s, want %s", name, got, c.class)
 		}
 		if got := codeOf(c.err); got != c.code {
 			t.Errorf("%s: code %s, want %s", name, got, c.code)
 		}
 	}
-	if Permanent(nil) != nil || Transient(nil) != nil {
+	if Permanent(nil) != nil || PermanentAs(message.Fatal, nil) != nil || Transient(nil) != nil {
 		t.Error("nil does not stay nil")
 	}
 }

@@ -1,7 +1,7 @@
 package message
 
-// Category says in one word what an error asks of people. It follows from an error's class and code, which say more;
-// see CategoryOf.
+// Category says in one word what an error asks of people. The consumer that gave a message up may name it (HeaderErrorCategory).
+// Otherwise it follows from the error's class and code, which say more; see CategoryOf.
 type Category string
 
 const (
@@ -33,7 +33,7 @@ const (
 // or headers.
 var validationCodes = map[string]bool{
 	"MESSAGE_TOO_LARGE": true, "RECORD_LIST_TOO_LARGE": true, "INVALID_RECORD": true, "INVALID_TOPIC_EXCEPTION": true, // the broker's names
-	"INVALID_HEADERS": true, "INVALID_TOPIC": true, // the relay's
+	"INVALID_HEADERS": true, "INVALID_TOPIC": true, "TOPIC_NOT_ALLOWED": true, // the relay's
 	"UNDECODABLE": true, // of package consumer
 }
 
@@ -49,7 +49,7 @@ var validationCodes = map[string]bool{
 //	permanent                      MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
 //	                               INVALID_RECORD, INVALID_HEADERS,
 //	                               INVALID_TOPIC, INVALID_TOPIC_EXCEPTION,
-//	                               UNDECODABLE                                validation
+//	                               TOPIC_NOT_ALLOWED, UNDECODABLE             validation
 //	permanent                      any other, such as WORKER_KILLED, SKIPPED  fatal
 func CategoryOf(class, code string) Category {
 	switch class {

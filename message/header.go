@@ -18,7 +18,7 @@ const (
 	// HeaderPrefix begins every header of ours.
 	HeaderPrefix = "postrider-"
 	// HeaderEventID is on every published record: the event's uuid, for consumers to recognise copies. A redriven or
-	// replayed event keeps it.
+	// replayed event keeps it; see RedriveEventID.
 	HeaderEventID = "postrider-event-id"
 	// HeaderHops is on messages that were redriven or replayed: how often that was. With it a message that becomes a
 	// dead letter each time is left alone in the end. A program that writes a dead letter keeps it. It is the one
@@ -31,6 +31,10 @@ const (
 	HeaderRedriveOf = "postrider-redrive-of"
 	// HeaderRedriveFor is beside it: the consumer group that gave the message up. Absent where no group did.
 	HeaderRedriveFor = "postrider-redrive-for"
+
+	// HeaderSource is the name of the source, the database whose outbox the event was written into. Absent where a process
+	// carries the outbox of database.url alone, and on what that outbox sends.
+	HeaderSource = "postrider-source"
 
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
 	// of a consumer has HeaderConsumerGroup; one of the relay has HeaderEpisode.
@@ -49,9 +53,12 @@ const (
 	HeaderFirstFailedAt = "postrider-first-failed-at"
 	HeaderLastFailedAt  = "postrider-last-failed-at"
 	// HeaderErrorClass, HeaderErrorCode and HeaderErrorMessage say what went wrong.
-	HeaderErrorClass   = "postrider-error-class"
-	HeaderErrorCode    = "postrider-error-code"
-	HeaderErrorMessage = "postrider-error-message"
+	HeaderErrorClass = "postrider-error-class"
+	HeaderErrorCode  = "postrider-error-code"
+	// HeaderErrorCategory is the Category that a consumer named when it gave the message up; without it CategoryOf tells one
+	// from class and code.
+	HeaderErrorCategory = "postrider-error-category"
+	HeaderErrorMessage  = "postrider-error-message"
 	// HeaderPayload is PayloadInline, PayloadTombstone or PayloadReference. A consumer's dead letter has the value of
 	// the record, and neither this header nor the next two.
 	HeaderPayload = "postrider-payload"
@@ -311,6 +318,20 @@ func ValidRedriveOf(value string) (event uuid.UUID, valid bool) {
 	}
 	place, is := strings.CutPrefix(value, "record:")
 	return uuid.Nil, is && place != "" && len(value) <= maxRedriveOf && utf8.ValidString(value)
+}
+
+// redriveSpace is the name space of the event ids of records that were no events.
+var redriveSpace = uuid.MustParse("6f0a9c1e-2b57-5d3c-9a41-c8e0d7f3b265")
+
+// RedriveEventID returns the event id that a message is sent again with, for its HeaderRedriveOf: the id of the event that
+// was first sent. A record that was no event gets one that is made of its identity, so it is the same in each redrive and
+// replay. uuid.Nil for a value that has neither form.
+func RedriveEventID(redriveOf string) uuid.UUID {
+	event, valid := ValidRedriveOf(redriveOf)
+	if valid && event == uuid.Nil {
+		return uuid.NewSHA1(redriveSpace, []byte(redriveOf))
+	}
+	return event
 }
 
 // maxRedriveOf is the longest value of HeaderRedriveOf in bytes: a topic has 249 at most, and the numbers follow.

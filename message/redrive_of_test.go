@@ -34,3 +34,19 @@ func TestValidRedriveOf(t *testing.T) {
 		}
 	}
 }
+
+// TestRedriveEventID: each redrive of a record that was no event has the same event id, and other records have others.
+func TestRedriveEventID(t *testing.T) {
+	t.Parallel()
+	first := message.RedriveEventID("record:orders/0/1@2")
+	if first == uuid.Nil || first != message.RedriveEventID("record:orders/0/1@2") || first == message.RedriveEventID("record:orders/0/2@2") {
+		t.Errorf("%s", first)
+	}
+	event := uuid.New()
+	if got := message.RedriveEventID("event:" + event.String()); got != event {
+		t.Errorf("an event: %s, want %s", got, event)
+	}
+	if got := message.RedriveEventID("other"); got != uuid.Nil {
+		t.Errorf("no identity: %s", got)
+	}
+}

@@ -33,7 +33,7 @@ type (
 	// MaxMessageBytes, RouteDeadLetterAfter, MaxAge, CommitOrder, BreakerEvents and BreakerWindow. They mean what the
 	// settings of the same names mean, and have the same defaults.
 	TopicSettings = relay.TopicSettings
-	// Retention says how long rows stay at least: Published (720h), DeadLettered (2160h), IdempotencyKeys (720h).
+	// Retention says how long rows stay at least: Published (720h), DeadLettered (720h), IdempotencyKeys (720h).
 	Retention = relay.Retention
 	// Options bounds one call of ProcessPending or ProcessRetries: Limit is how many events to work on at most; 0, the
 	// default, is all.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
@@ -49,7 +50,7 @@ func TestExample(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run("1 published, 0 tried again, 0 dead-lettered, 11 removed, 0 investigations are open")
+	run("1 published, 0 tried again, 0 dead-lettered, 10 removed, 0 investigations are open")
 	if n := len(broker.ReadAll(t, topic, 11)); n != 11 {
 		t.Errorf("the topic has %d records, want 11", n)
 	}
@@ -112,11 +113,11 @@ func TestDLQStats(t *testing.T) {
 
 func TestOpenIsRefused(t *testing.T) {
 	t.Parallel()
-	const nobody = "127.0.0.1:1"
+	const unused = "127.0.0.1:1"
 	for want, cfg := range map[string]outboxsync.Config{
 		"DatabaseURL is required": {},
 		"database URL":            {DatabaseURL: "postgres://u:s3ntinel@h:nix/d"},
-		"cannot be reached":       {DatabaseURL: "postgres://u:s3ntinel@" + nobody + "/d"},
+		"cannot be reached":       {DatabaseURL: "postgres://u:s3ntinel@" + unused + "/d"},
 	} {
 		o, err := outboxsync.Open(t.Context(), cfg)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3ntinel") {
@@ -126,7 +127,21 @@ func TestOpenIsRefused(t *testing.T) {
 			o.Close()
 		}
 	}
-	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: pgtest.New(t).URL, Brokers: []string{nobody}})
+	db := pgtest.New(t)
+	for want, cfg := range map[string]outboxsync.Config{
+		"compression": {Compression: "brotli"},
+		"BatchSize":   {BatchSize: -1},
+		"retention":   {Retention: outboxsync.Retention{Published: -time.Hour}},
+	} {
+		cfg.DatabaseURL, cfg.Brokers = db.URL, []string{unused}
+		if o, err := outboxsync.Open(t.Context(), cfg); err == nil || !strings.HasPrefix(err.Error(), "outboxsync: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+			if err == nil {
+				o.Close()
+			}
+		}
+	}
+	o, err := outboxsync.Open(t.Context(), outboxsync.Config{DatabaseURL: db.URL, Brokers: []string{unused}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ without() {
 	python) echo "no Python 3 with its venv module: the Python example is not tested" ;;
 	monitoring) echo "no Prometheus with promtool: the tests of alerts and dashboards are left out" ;;
 	browser) echo "no Chromium: the pages of the web console are tested without a browser" ;;
-	node) echo "no Node.js with npm: the test with a client in TypeScript is left out" ;;
+	node) echo "no Node.js with npm: the tests with a client in TypeScript, and with an OpenID provider, are left out, and axe-core does not look at the web console" ;;
 	esac
 }
 

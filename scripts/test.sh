@@ -26,25 +26,37 @@ else
 	fi
 fi
 
-# Programs and their outsides have little concurrency of their own. The rooms that have it run under the race detector, which
-# takes five times the processor.
-plain='cmd/postrider$|cmd/internal/(bench|cli|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/'
+# Programs and their tests from outside have little concurrency of their own. internal/migrations, internal/tasks/postgres and
+# cmd/internal/archtest start no goroutines and keep no state that goroutines change: their concurrent writers meet in PostgreSQL.
+# A package that begins to do so leaves this list. The rooms that have concurrency, and cmd/internal/app with everything in one
+# process, run under the race detector, which takes five times the processor. The console is pages, but for its streams and
+# its figures: the tests of these run under the race detector, too.
+plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/|internal/(migrations|tasks/postgres)$'
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
 rest=$(grep -Ev "$plain" <<<"$packages" | grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$")
 # The longest first, so that none is left to run alone in the end.
-longest="internal/relay/relaytest cmd/internal/soak cmd/internal/app internal/dlq/postgres internal/tasks/postgres internal/relay/postgres internal/relay/kafka"
-longest_plain="cmd/internal/bench cmd/internal/monitoring examples/orders cmd/internal/e2e"
+longest="internal/relay/relaytest cmd/internal/soak cmd/internal/app internal/dlq/postgres internal/relay/postgres internal/relay/kafka"
+longest_plain="cmd/internal/console cmd/internal/bench internal/tasks/postgres cmd/internal/monitoring examples/orders cmd/internal/e2e"
 here() { printf './%s ' "$@"; }
 export domain="$race $(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"
+export streams="$race -run Silent|Hears|ALivePage|AnOpenPage|TwoPeople|ASession|TheDatabase ./cmd/internal/console"
 export unraced="$(here $longest_plain) $(grep -E "$plain" <<<"$packages" | xargs)"
-# Twice as many tests at once as cores, because many wait for timeouts.
-export options="-count=1 -timeout 20m -parallel $((2 * $(getconf _NPROCESSORS_ONLN)))"
+# Twice as many tests at once as cores, and a package more than cores, because many wait for timeouts.
+# `make verify` vets; what a debugger needs (-w leaves it out) is a third of linking.
+cores=$(getconf _NPROCESSORS_ONLN)
+export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores)) -p $((cores + 1))"
+# Compiled first: the tests wait for real clocks, and a compiler beside them takes both cores for minutes.
+go list -export -test -deps $race ./... >/dev/null && go list -export -test -deps $(xargs <<<"$unraced") >/dev/null || exit 1
+# The domain has one long package, which leaves a core free: it runs beside the programs, and is printed after them.
 go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
 	go test $options $raced; first=$?
-	go test $options -cover $domain; second=$?
-	go test $options $unraced && [ $first -eq 0 ] && [ $second -eq 0 ]' 2>&1 | tee "$log"
+	{ go test $options -p 1 -cover $domain && go test $options $streams; } >coverage/domain.log 2>&1 &
+	go test $options $unraced; second=$?
+	wait $!; third=$?
+	cat coverage/domain.log
+	[ $first -eq 0 ] && [ $second -eq 0 ] && [ $third -eq 0 ]' 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
 failed=""

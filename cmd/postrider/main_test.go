@@ -79,7 +79,7 @@ func start(t *testing.T, program string, args ...string) *process {
 // await returns the first line of output with this beginning.
 func (p *process) await(beginning string) string {
 	p.t.Helper()
-	deadline := time.After(90 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		p.mu.Lock()
 		i := slices.IndexFunc(p.lines, func(l string) bool { return strings.HasPrefix(l, beginning) })

@@ -74,7 +74,7 @@ func (s *service) effects(message string) int {
 // eventually waits until a query counts that many.
 func (s *service) eventually(what string, want int, query string, args ...any) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -21,10 +21,10 @@ func TestAbsentSource(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
 	var log logtest.Buffer
-	client := newClient(t, b, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	client := newClient(t, b, nil) // without a logger of its own
 	var got seen
 	registry := prometheus.NewRegistry()
-	start(t, client, "no.such.topic", consumer.Config{Registerer: registry, Policy: consumer.Policy{Mode: consumer.Tiers}}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
+	start(t, client, "no.such.topic", consumer.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Registerer: registry, Policy: consumer.Policy{Mode: consumer.Tiers}}, consumer.HandlerFunc(func(_ context.Context, m *consumer.Message) error {
 		got.note(m)
 		return nil
 	}))

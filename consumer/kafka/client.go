@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,10 @@ type Client struct {
 	group string
 
 	mu       sync.Mutex
-	member   *kgo.Client // nil until Open
-	writer   *writer     // for everything
-	alone    *writer     // for one record at a time
+	member   *kgo.Client        // nil until Open
+	endWaits context.CancelFunc // ends what member waits for
+	writer   *writer            // for everything
+	alone    *writer            // for one record at a time
 	closed   bool
 	soloTurn sync.Mutex
 	// awaiting looks for topics to read that do not exist; stopAwaiting is nil where all are there.
@@ -47,6 +49,7 @@ func NewClient(cfg Config) (*Client, error) {
 // Open implements consumer.Client. While no broker answers it waits, and says so in the log.
 func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.Events) error {
 	c.group = s.Group
+	c.cfg.Logger = cmp.Or(c.cfg.Logger, s.Logger, slog.New(slog.DiscardHandler))
 	also, err := c.prepare(ctx, s)
 	if err != nil {
 		return err
@@ -55,7 +58,9 @@ func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.E
 	tell := func(f func([]consumer.Partition)) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, m map[string][]int32) { f(partitions(m)) }
 	}
+	waits, endWaits := context.WithCancel(context.WithoutCancel(ctx))
 	member, err := kgo.NewClient(c.cfg.member(s, []kgo.Opt{
+		kgo.WithContext(waits),
 		kgo.OnPartitionsAssigned(tell(func(ps []consumer.Partition) {
 			e.Assigned(ps) // first, since it ends the lanes of topics that were deleted
 			c.positions.assigned(ps)
@@ -65,15 +70,17 @@ func (c *Client) Open(ctx context.Context, s consumer.Subscription, e consumer.E
 		kgo.AdjustFetchOffsetsFn(c.positions.adjust),
 	})...)
 	if err != nil {
+		endWaits()
 		return fmt.Errorf("kafka: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.member != nil {
+		endWaits()
 		member.Close()
 		return errors.New("kafka: a client serves one consumer, once")
 	}
-	c.member = member
+	c.member, c.endWaits = member, endWaits
 	return nil
 }
 
@@ -129,7 +136,7 @@ func (c *Client) Commit(ctx context.Context, positions []consumer.Position) erro
 // Close implements consumer.Client. Closing twice does nothing.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
-	member, writers := c.member, []*writer{c.writer, c.alone}
+	member, endWaits, writers := c.member, c.endWaits, []*writer{c.writer, c.alone}
 	first := !c.closed
 	c.closed = true
 	stopAwaiting := c.stopAwaiting
@@ -147,7 +154,12 @@ func (c *Client) Close(ctx context.Context) error {
 		if err = member.LeaveGroupContext(ctx); errors.Is(err, kerr.UnknownMemberID) {
 			err = nil // the group had put it out already
 		}
+		if err != nil {
+			endWaits() // closing waits for the answer to JoinGroup, which comes when all other members have joined
+		}
 		member.CloseAllowingRebalance()
+		member.AllowRebalance() // after a poll that came between, a goroutine of the client would wait for ever
+		endWaits()
 	}
 	for _, w := range writers {
 		if w != nil {

@@ -45,7 +45,7 @@ type Config struct {
 	// RebalanceTimeout is how long the group waits for members to give partitions back; it must be longer than the
 	// consumer's RevokeTimeout, by some seconds. Defaults to 60s.
 	RebalanceTimeout time.Duration
-	// Logger receives the client's log. Defaults to no logging.
+	// Logger receives the client's log. Defaults to the logger of the consumer.
 	Logger *slog.Logger
 	// Options are further options of the client, for example TLS and SASL. They cannot change what the guarantees of
 	// the consumer rest on: the group, the offsets and their commits, acknowledgements. Defaults to none.
@@ -58,10 +58,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MaxMessageBytes, 1048588)
 	set(&c.SessionTimeout, 15*time.Second)
 	set(&c.RebalanceTimeout, time.Minute)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+	if c.Logger != nil {
+		c.Logger = c.Logger.With(slog.String("component", "consumer-kafka"))
 	}
-	c.Logger = c.Logger.With(slog.String("component", "consumer-kafka"))
 	return c
 }
 
@@ -79,13 +78,15 @@ func (c Config) validate() error {
 		fail("Brokers is required")
 	}
 	if c.MaxFetchBytes < 1 || c.MaxPartitionFetchBytes < 1 || c.MaxPartitionFetchBytes > c.MaxFetchBytes {
-		fail("MaxFetchBytes is %d and MaxPartitionFetchBytes %d: both must be positive, and the first not the smaller", c.MaxFetchBytes, c.MaxPartitionFetchBytes)
+		fail("MaxFetchBytes is %d and MaxPartitionFetchBytes %d: both must be positive, and the first not the smaller", c.MaxFetchBytes,
+			c.MaxPartitionFetchBytes)
 	}
 	if c.MaxMessageBytes < 4096 || c.MaxMessageBytes > 1<<30 {
 		fail("MaxMessageBytes is %d, it must be between 4096 and 1 GiB", c.MaxMessageBytes)
 	}
 	if c.SessionTimeout < time.Second || c.RebalanceTimeout < c.SessionTimeout/5 {
-		fail("SessionTimeout is %v and RebalanceTimeout %v: the first must be at least 1s, and the second at least a fifth of it", c.SessionTimeout, c.RebalanceTimeout)
+		fail("SessionTimeout is %v and RebalanceTimeout %v: the first must be at least 1s, and the second at least a fifth of it",
+			c.SessionTimeout, c.RebalanceTimeout)
 	}
 	return errors.Join(errs...)
 }

@@ -2,9 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
@@ -60,3 +64,38 @@ func TestOnlyWhatMovesIsTakenAway(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseDuringARebalance: a group whose other member does not join again keeps no client that is closed.
+func TestCloseDuringARebalance(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t)
+	topic := b.Topic(t, 1, nil)
+	b.SilentMember(t, "g", topic)
+	asked := make(chan struct{}, 100)
+	b.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Count: -1, When: func(kmsg.Request) bool { asked <- struct{}{}; return false }})
+	c := newClient(t, b, nil)
+	if err := c.Open(t.Context(), consumer.Subscription{Group: "g", Topics: []string{topic}}, noEvents{}); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	<-asked // the first gets the member's id
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close(ctx) }()
+	select {
+	case err := <-closed:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close returned %v, want that the group was not told", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Close waits for the member that does not join again")
+	}
+}
+
+// noEvents hears of partitions and does nothing.
+type noEvents struct{}
+
+func (noEvents) Assigned([]consumer.Partition) {}
+func (noEvents) Revoked([]consumer.Partition)  {}
+func (noEvents) Lost([]consumer.Partition)     {}

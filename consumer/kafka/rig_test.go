@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds what a test waits for; it passes long before.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // newClient returns a client of the broker that creates what it writes to.
 func newClient(t *testing.T, b *kafkatest.Broker, change func(*Config)) *Client {

@@ -16,21 +16,23 @@ import (
 	"github.com/postrider/postrider/internal/loop"
 )
 
-// prepareTimeout bounds one look at the topics, and preparePause is between two.
 const (
+	// prepareTimeout bounds one question to the brokers for topics.
 	prepareTimeout = 10 * time.Second
-	preparePause   = time.Second
-	// sourcePause is between two looks for topics to read that do not exist, and sourceLines is how many looks have one
-	// line in the log.
+	// preparePause is how long prepare waits before it asks again, if no broker answered.
+	preparePause = time.Second
+	// sourcePause is how long awaitSources waits before it asks again for missing topics to read.
 	sourcePause = 5 * time.Second
+	// sourceLines is after how many of these questions the log says again that topics are missing: once a minute.
 	sourceLines = 12
 )
 
-// errMissing is wrapped by the error about topics that are not there.
+// errMissing is wrapped by the error about topics to write to that do not exist and that the client may not create.
 var errMissing = errors.New("topics are missing")
 
-// prepare sees to it that the topics to write to exist, and returns the topics that are to be read, too. It waits while
-// no broker says. A topic to read that does not exist is waited for beside the reading of the others.
+// prepare creates the topics to write to, or fails if they are missing and it may not. It returns the topics that
+// Subscription.Also chooses. As long as no broker answers, it asks again. A topic to read that does not exist holds nothing up:
+// the others are read, and awaitSources looks for it in the background.
 func (c *Client) prepare(ctx context.Context, s consumer.Subscription) ([]string, error) {
 	w, err := c.take(&c.writer)
 	if err != nil {
@@ -60,8 +62,8 @@ func (c *Client) prepare(ctx context.Context, s consumer.Subscription) ([]string
 	}
 }
 
-// awaitSources looks for topics to read that do not exist, says so, and makes their retry topics when they are there, until
-// the client is closed.
+// awaitSources logs that topics to read do not exist, and asks for them until all do or the client is closed. When a topic
+// exists, its retry topics are created: they get as many partitions as it has.
 func (c *Client) awaitSources(s consumer.Subscription, absent []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.mu.Lock()
@@ -75,7 +77,7 @@ func (c *Client) awaitSources(s consumer.Subscription, absent []string) {
 		defer cancel()
 		for looks := 0; len(absent) > 0; looks++ {
 			if looks%sourceLines == 0 {
-				c.cfg.Logger.Error("topics to read do not exist: nothing is read of them until somebody creates them", slog.Any("topics", absent))
+				c.cfg.Logger.Error("topics to read do not exist: nothing is read of them until they are created", slog.Any("topics", absent))
 			}
 			if loop.Sleep(ctx, sourcePause) != nil {
 				return
@@ -90,6 +92,7 @@ func (c *Client) awaitSources(s consumer.Subscription, absent []string) {
 	})
 }
 
+// lookAgain is lookForTopics once, with a client and a time of its own.
 func (c *Client) lookAgain(ctx context.Context, s consumer.Subscription) ([]string, error) {
 	w, err := c.take(&c.writer)
 	if err != nil {
@@ -101,7 +104,8 @@ func (c *Client) lookAgain(ctx context.Context, s consumer.Subscription) ([]stri
 	return c.lookForTopics(once, kadm.NewClient(w.client), s)
 }
 
-// absentSources are the topics to read that do not exist, and that the consumer does not write to.
+// absentSources returns the topics to read that do not exist. Topics that the consumer also writes to are left out:
+// lookForTopics creates these.
 func absentSources(topics kadm.TopicDetails, s consumer.Subscription) (absent []string) {
 	for _, name := range s.Topics {
 		writes := slices.ContainsFunc(s.Targets, func(t consumer.Target) bool { return t.Topic == name })
@@ -112,8 +116,8 @@ func absentSources(topics kadm.TopicDetails, s consumer.Subscription) (absent []
 	return absent
 }
 
-// lookForTopics makes topics to write to, where it may, and returns the topics to read that do not exist. Their retry
-// topics wait for them: they get as many partitions.
+// lookForTopics creates the topics to write to that do not exist, if CreateTopics says so, and returns the topics to read
+// that do not exist. The retry topic of a missing topic is not created yet: it gets as many partitions as its topic.
 func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consumer.Subscription) (absent []string, err error) {
 	names := append([]string{}, s.Topics...)
 	for _, t := range s.Targets {
@@ -130,7 +134,8 @@ func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consum
 		case topics.Has(t.Topic) && err == nil:
 			continue
 		case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
-			// Not seen for another reason, for example a missing right; a message that has to go there will say so.
+			// It may exist, and the client may lack the right to see it. If it cannot be written to, the first message for it
+			// fails with the reason.
 			c.cfg.Logger.Warn("a topic to write to cannot be seen", slog.String("topic", t.Topic), slog.Any("err", err))
 			continue
 		}
@@ -157,8 +162,8 @@ func (c *Client) lookForTopics(ctx context.Context, admin *kadm.Client, s consum
 	return absent, nil
 }
 
-// listAlso returns the topics that exist and that the subscription wants to read, too. Brokers leave out topics that
-// this client may not see.
+// listAlso returns the existing topics that Subscription.Also chooses. Brokers do not list topics that this client may not
+// see.
 func (c *Client) listAlso(ctx context.Context, admin *kadm.Client, s consumer.Subscription) ([]string, error) {
 	if s.Also == nil {
 		return nil, nil

@@ -31,7 +31,7 @@ def text(value):
 
 def describe(message):
     """What there is to know of a record."""
-    # Names may repeat, so headers are pairs. Those of Postrider and of CloudEvents are there once.
+    # Names may repeat, so headers are pairs. Headers of Postrider and of CloudEvents are there once.
     headers = [[name, text(value)] for name, value in message.headers() or []]
     once = dict(headers)
     event = {name.removeprefix(CLOUD_EVENT): value for name, value in once.items() if name.startswith(CLOUD_EVENT)}

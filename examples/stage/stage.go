@@ -23,8 +23,9 @@ import (
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
-// waitTimeout bounds what a test waits for.
-const waitTimeout = 90 * time.Second
+// waitTimeout bounds what a test waits for. It is for a test that would wait for ever, and not for a slow machine: a consumer
+// that is killed costs the session timeout of its group before anything goes on.
+const waitTimeout = 5 * time.Minute
 
 // Main runs the tests of a package and ends the servers that they started. It does not return.
 func Main(m *testing.M) {

@@ -101,7 +101,7 @@ func shares(letters []Letter) (all [writers][]Letter) {
 func (c *Collector) decode(ctx context.Context, records []Record, asking *time.Duration) []Letter {
 	letters := make([]Letter, len(records))
 	for i, r := range records {
-		letters[i] = c.custom.Decode(r)
+		letters[i] = c.decodeOne(r)
 	}
 	c.fetch(ctx, letters, asking)
 	return letters

@@ -249,7 +249,7 @@ func TestPoisonInALongPoll(t *testing.T) {
 // TestPointersOfALongPoll: records that do not come delay a poll as long as one batch, however many batches it has.
 func TestPointersOfALongPoll(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string]dlq.OriginalState{"nobody answers": dlq.OriginalUnanswered, "one is answered": dlq.OriginalAbsent} {
+	for name, first := range map[string]dlq.OriginalState{"no broker answers": dlq.OriginalUnanswered, "one is answered": dlq.OriginalAbsent} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

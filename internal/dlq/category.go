@@ -1,10 +1,18 @@
 package dlq
 
-import "github.com/postrider/postrider/message"
+import (
+	"cmp"
 
-// Category says in one word what the error of an investigation asks of people; see message.CategoryOf. It is told from
-// the reason, which stands for the error's class, and the code. It is empty where they do not tell.
+	"github.com/postrider/postrider/message"
+)
+
+// Category says in one word what the error of an investigation asks of people; see message.CategoryOf. It is the one that
+// the first letter names. Otherwise it is told from the reason, which stands for the error's class, and the code, and is
+// empty where they do not tell.
 func (e *Entry) Category() message.Category {
+	if e.ErrorCategory != "" {
+		return e.ErrorCategory
+	}
 	if e.Subject.Type == SubjectTask {
 		return e.taskCategory()
 	}
@@ -26,7 +34,7 @@ func (e *Entry) Category() message.Category {
 	return ""
 }
 
-// codeFailedForGood is the code of a task of which a step failed, and is not to be tried again.
+// codeFailedForGood is the code of a task whose step failed and is not to be tried again.
 const codeFailedForGood = "FAILED_FOR_GOOD"
 
 // taskCategory is the category of a task that got stuck: validation if its own steps forbid that it ever ends, transient
@@ -48,5 +56,8 @@ func (e *Entry) taskCategory() message.Category {
 	return ""
 }
 
-// Category says in one word what the error of a letter asks of people; see message.CategoryOf.
-func (l *Letter) Category() message.Category { return message.CategoryOf(l.ErrorClass, l.ErrorCode) }
+// Category says in one word what the error of a letter asks of people: the category that it names, or that of its class and
+// code (message.CategoryOf).
+func (l *Letter) Category() message.Category {
+	return cmp.Or(l.ErrorCategory, message.CategoryOf(l.ErrorClass, l.ErrorCode))
+}

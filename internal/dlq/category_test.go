@@ -20,13 +20,20 @@ func TestCategory(t *testing.T) {
 		{"infrastructure", "MAX_AGE_EXCEEDED", message.Transient},
 		{"route", "UNKNOWN_TOPIC_OR_PARTITION", message.Transient},
 		{"permanent", message.CodeSkipped, message.Fatal},
-		{"somebody's own", "MESSAGE_TOO_LARGE", ""},
+		{"of a program", "MESSAGE_TOO_LARGE", ""},
 		{"", "", ""},
 	} {
 		l := Letter{ErrorClass: c.class, ErrorCode: c.code, Reason: reasonOf(c.class, c.code)}
 		e := Entry{Subject: Subject{Type: SubjectEvent}, Reason: l.Reason, ErrorCode: l.ErrorCode}
 		if l.Category() != c.want || e.Category() != c.want {
 			t.Errorf("%+v: the letter says %q, the investigation %q", c, l.Category(), e.Category())
+		}
+	}
+	for _, named := range message.Categories() { // goes before what class and code say
+		l := Letter{ErrorClass: "permanent", ErrorCode: "HANDLER_FAILED", ErrorCategory: named}
+		e := Entry{Subject: Subject{Type: SubjectRecord}, Reason: Undeliverable, ErrorCode: l.ErrorCode, ErrorCategory: named}
+		if l.Category() != named || e.Category() != named {
+			t.Errorf("%s: the letter says %q, the investigation %q", named, l.Category(), e.Category())
 		}
 	}
 	for _, c := range []struct {

@@ -46,7 +46,7 @@ func TestRedriveRequests(t *testing.T) {
 		check{RedriveRequest{Entries: many(MaxRedrive), Actor: "x"}.Check(), ""},
 		check{RedriveRequest{Entries: many(MaxRedrive + 1), Actor: "x"}.Check(), "10001 investigations are named, the limit is 10000; an operation"},
 		check{RedriveRequest{Entries: []uuid.UUID{a, b, a}, Actor: "x"}.Check(), a.String()},
-		check{RedriveRequest{Entries: ids}.Check(), "nobody"},
+		check{RedriveRequest{Entries: ids}.Check(), "the actor is missing"},
 		check{RedriveRequest{Entries: []uuid.UUID{a, b}, Actor: "x", Edit: &Edit{}}.Check(), "alone"},
 		check{RedriveRequest{Entries: ids, Actor: "x", Edit: &Edit{Tombstone: true, Payload: []byte{}}}.Check(), "tombstone"},
 		check{RedriveRequest{Entries: ids, Actor: "x", Target: "a b"}.Check(), "target"},
@@ -73,7 +73,7 @@ func TestOperationsAsked(t *testing.T) {
 		check{good(func(n *NewOperation) { n.Options.Target = "t" }), ""},
 		check{good(func(n *NewOperation) { n.Kind = "burn" }), "burn"},
 		check{good(func(n *NewOperation) { n.Name = " " }), "name"},
-		check{good(func(n *NewOperation) { n.Actor = "" }), "nobody"},
+		check{good(func(n *NewOperation) { n.Actor = "" }), "the actor is missing"},
 		check{good(func(n *NewOperation) { n.Scope = Scope{} }), "its scope is missing"},
 		check{good(func(n *NewOperation) { n.Scope.Group = uuid.New() }), "its scope has several"},
 		check{good(func(n *NewOperation) { n.Options.Rate = math.NaN() }), "rate"},
@@ -88,6 +88,7 @@ func TestOperationsAsked(t *testing.T) {
 		check{good(func(n *NewOperation) { n.Options.Notes = "x" }), "go with closing"},
 		check{good(func(n *NewOperation) { n.Kind, n.Options.Status = OpResolve, Pending }), "pending"},
 		check{good(func(n *NewOperation) { n.Kind, n.Options.Notes = OpResolve, "a\x00b" }), "notes"},
+		check{good(func(n *NewOperation) { n.Reason = strings.Repeat("n", 2<<20) }), "reason has 2097152 bytes"},
 		check{good(func(n *NewOperation) { n.Reason = "\xff" }), "reason"},
 		check{good(func(n *NewOperation) { n.Options.Target = "a b" }), "target"})
 }
@@ -96,18 +97,22 @@ func TestStatesOfOperations(t *testing.T) {
 	t.Parallel()
 	states := []OperationState{Planned, Canary, Running, Paused, Halted, Aborted, Completed}
 	want := map[Command]map[OperationState]OperationState{
-		Start:  {Planned: Running, Canary: Canary, Running: Running, Completed: Completed},
-		Resume: {Paused: Running, Halted: Running, Canary: Canary, Running: Running, Completed: Completed},
-		Pause:  {Canary: Paused, Running: Paused, Paused: Paused},
-		Abort:  {Planned: Aborted, Canary: Aborted, Running: Aborted, Paused: Aborted, Halted: Aborted, Aborted: Aborted},
+		Start:    {Planned: Running, Canary: Canary, Running: Running},
+		Resume:   {Paused: Running, Halted: Running, Canary: Canary, Running: Running},
+		Pause:    {Canary: Paused, Running: Paused, Paused: Paused},
+		Withdraw: {Planned: Aborted},
+		Abort:    {Planned: Aborted, Canary: Aborted, Running: Aborted, Paused: Aborted, Halted: Aborted, Aborted: Aborted},
 	}
 	for c, allowed := range want {
 		for _, s := range states {
 			next, err := s.Next(c, false)
-			if to, ok := allowed[s]; ok != (err == nil) || ok && next != to || !ok && (!errors.Is(err, ErrState) || next != s) {
+			if to, ok := allowed[s]; ok != (err == nil) || ok && next != to || !ok && (!errors.Is(err, ErrState) || next != s || s.Ended() != strings.Contains(err.Error(), "it has ended")) {
 				t.Errorf("%s of a %s one: %s, %v", c, s, next, err)
 			}
 		}
+	}
+	if Withdraw.Action() != Abort.Action() || Pause.Action() != "operation.pause" {
+		t.Errorf("the audit log has %s and %s", Withdraw.Action(), Pause.Action())
 	}
 	if next, err := Planned.Next(Start, true); next != Canary || err != nil {
 		t.Errorf("with a canary: %s, %v", next, err)
@@ -146,7 +151,10 @@ func TestChangesAsked(t *testing.T) {
 		check{Change{Actor: "x", Status: ptr(Cancelled), Notes: ptr("n"), Metadata: json.RawMessage(`{"a":1}`)}.Check(), ""},
 		check{Change{Actor: "x", Metadata: json.RawMessage(`{}`)}.Check(), ""},
 		check{Change{Actor: "x", Metadata: json.RawMessage(`null`)}.Check(), "metadata"},
-		check{Change{Notes: ptr("n")}.Check(), "nobody"},
+		check{Change{Notes: ptr("n")}.Check(), "the actor is missing"},
+		// A long text is not called wrong in any other way.
+		check{Change{Actor: "x", Notes: ptr(strings.Repeat("n", 2<<20))}.Check(), "resolution_notes has 2097152 bytes; it must have at most 16384"},
+		check{Change{Actor: "x", Notes: ptr("\xff")}.Check(), "resolution_notes must be UTF-8 text without NUL characters"},
 		check{Change{Actor: "x"}.Check(), "nothing"},
 		check{Change{Actor: "x", Status: ptr(Status("open"))}.Check(), "open"},
 		check{Change{Actor: "x", Metadata: json.RawMessage(`[`)}.Check(), "metadata"},
@@ -157,7 +165,7 @@ func TestChangesAsked(t *testing.T) {
 	all(t, "purge",
 		check{Purge{Actor: "x", Entries: id, Limit: 1}.Check(), ""},
 		check{Purge{Actor: "x", OlderThan: now, Filter: Filter{Word: "r"}, Limit: 1}.Check(), ""},
-		check{Purge{Entries: id, Limit: 1}.Check(), "nobody"},
+		check{Purge{Entries: id, Limit: 1}.Check(), "the actor is missing"},
 		check{Purge{Actor: "x", Limit: 1}.Check(), "either"},
 		check{Purge{Actor: "x", Entries: id, OlderThan: now, Limit: 1}.Check(), "either"},
 		check{Purge{Actor: "x", Entries: id, Filter: Filter{Word: "r"}, Limit: 1}.Check(), "a filter goes with older_than"},
@@ -167,7 +175,7 @@ func TestChangesAsked(t *testing.T) {
 		check{Purge{Actor: "x", Entries: append(id, uuid.New()), Limit: 1}.Check(), "2 ids"})
 	all(t, "reveal",
 		check{RevealRequest{Actor: "x", Entry: id[0]}.Check(), ""},
-		check{RevealRequest{Entry: id[0]}.Check(), "nobody"},
+		check{RevealRequest{Entry: id[0]}.Check(), "the actor is missing"},
 		check{RevealRequest{Actor: "x"}.Check(), "no investigation"},
 		check{RevealRequest{Actor: "x", Entry: id[0], LetterID: "\x00"}.Check(), "letter_id"},
 		check{RevealRequest{Actor: "x", Entry: id[0], Reason: "\x00"}.Check(), "reason"})
@@ -187,7 +195,7 @@ func TestGroupsAsked(t *testing.T) {
 		check{(&GroupSearch{Text: "\xff"}).Check(), "filter"})
 	all(t, "group change",
 		check{GroupChange{Actor: "x", Note: ptr("n"), Assignee: ptr(""), Muted: ptr(true), MutedUntil: time.Now().UTC()}.Check(), ""},
-		check{GroupChange{Note: ptr("n")}.Check(), "nobody"},
+		check{GroupChange{Note: ptr("n")}.Check(), "the actor is missing"},
 		check{GroupChange{Actor: "x"}.Check(), "nothing"},
 		check{GroupChange{Actor: "x", Note: ptr("n"), MutedUntil: time.Now()}.Check(), "muted_until"},
 		check{GroupChange{Actor: "x", Muted: ptr(true), MutedUntil: tooLate}.Check(), "9999"},
@@ -198,7 +206,7 @@ func TestGroupsAsked(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	all(t, "group resolution",
-		check{(&GroupResolution{}).Check(), "nobody"},
+		check{(&GroupResolution{}).Check(), "the actor is missing"},
 		check{(&GroupResolution{Actor: "x", Status: Pending}).Check(), "pending"},
 		check{(&GroupResolution{Actor: "x", Until: tooLate}).Check(), "9999"},
 		check{(&GroupResolution{Actor: "x", Notes: "\x00"}).Check(), "resolution_notes"},

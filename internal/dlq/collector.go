@@ -35,7 +35,7 @@ type Collector struct {
 	metrics     *metrics
 	tracer      trace.Tracer // nil makes no spans
 	stopTimeout time.Duration
-	custom      CustomHeaders
+	decodeOne   func(Record) Letter
 	// originals may be nil. Nothing is asked for before askAgain.
 	originals        Originals
 	originalsTimeout time.Duration
@@ -60,7 +60,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 		metrics:     m,
 		tracer:      tracerOf(cfg.TracerProvider),
 		stopTimeout: cfg.StopTimeout,
-		custom:      cfg.Custom,
+		decodeOne:   cfg.Custom.Decoder(),
 		originals:   cfg.Originals, originalsTimeout: cfg.OriginalsTimeout,
 	}, nil
 }

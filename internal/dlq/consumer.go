@@ -2,6 +2,7 @@ package dlq
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/postrider/postrider/message"
 	"github.com/postrider/postrider/message/dialect"
@@ -49,9 +50,7 @@ func decodeConsumers(r Record) (Letter, error) {
 	h.failure(&l)
 	l.ErrorStack = storableText(h.text(message.HeaderErrorStack), maxStackBytes)
 	l.Root = rootOf(l.ErrorCode, l.ErrorMessage, h.text(message.HeaderErrorStack))
-	if retry := h.text(message.HeaderRetryTopic); message.ValidTopic(retry) == nil {
-		l.RetryTopic = retry
-	}
+	l.RetryTopic = retryTopicOf(r.Headers)
 	l.KeyKind, _ = kindOf(r.Key)
 	l.PayloadKind, l.PayloadBytes = kindOf(r.Value)
 	h.left(&l)
@@ -65,6 +64,18 @@ func decodeConsumers(r Record) (Letter, error) {
 	}
 	l.Headers = append(h.theirs, h.firstSentAs()...)
 	return l, nil
+}
+
+// retryTopicOf returns the retry topic that the headers of a letter name, in whatever dialect: our library writes that header
+// beside the headers of others. Empty where they name none that can be written. No other place reads it: what is stored of a
+// letter, and a replay, have it from here.
+func retryTopicOf(hs []message.Header) string {
+	for _, h := range hs {
+		if topic := string(h.Value); strings.EqualFold(h.Name, message.HeaderRetryTopic) && message.ValidTopic(topic) == nil {
+			return topic
+		}
+	}
+	return ""
 }
 
 // identifyRecord gives the letter its id: the record and the group. If the record came by way of another topic, the id

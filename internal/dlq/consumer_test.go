@@ -231,3 +231,20 @@ func FuzzConsumersLetters(f *testing.F) {
 		checkStorable(t, Unstorable(l, errRefused))
 	})
 }
+
+// TestRetryTopicIsReadInOnePlace: the header of our library counts in letters of every dialect whose group is known, in large
+// or small letters, and only if it can be written. A redrive, a plan and a replay have it from the letter.
+func TestRetryTopicIsReadInOnePlace(t *testing.T) {
+	t.Parallel()
+	spring := []message.Header{header("kafka_dlt-original-topic", "orders"), header("kafka_dlt-original-consumer-group", "billing")}
+	for want, hs := range map[string][]message.Header{
+		"orders.retry":  append(spring[:2:2], header(message.HeaderRetryTopic, "orders.retry")),
+		"orders.retry2": append(spring[:2:2], header("Postrider-Retry-Topic", "orders.retry2")),
+		"orders.retry3": append(spring[:2:2], header(message.HeaderRetryTopic, "no topic"), header(message.HeaderRetryTopic, "orders.retry3")),
+		"":              append(spring[:1:1], header(message.HeaderRetryTopic, "of no group")),
+	} {
+		if l := Decode(Record{Topic: "orders-dlt", Headers: hs}); l.RetryTopic != want {
+			t.Errorf("%q: %q, want %q", hs, l.RetryTopic, want)
+		}
+	}
+}

@@ -32,8 +32,8 @@ const maxCustomName = 255
 var customFields = []string{"topic", "partition", "offset", "timestamp", "group", "attempts", "code", "error", "stack"}
 
 func (c *CustomHeaders) fields() map[string][]string {
-	return map[string][]string{"topic": c.Topic, "partition": c.Partition, "offset": c.Offset, "timestamp": c.Timestamp, "group": c.Group,
-		"attempts": c.Attempts, "code": c.Code, "error": c.Error, "stack": c.Stack}
+	return map[string][]string{"topic": c.Topic, "partition": c.Partition, "offset": c.Offset, "timestamp": c.Timestamp,
+		"group": c.Group, "attempts": c.Attempts, "code": c.Code, "error": c.Error, "stack": c.Stack}
 }
 
 // names are all names.
@@ -47,8 +47,9 @@ func (c *CustomHeaders) names() (all []string) {
 // String is the same for the same names; empty without any.
 func (c *CustomHeaders) String() string {
 	var text strings.Builder
+	fields := c.fields()
 	for _, field := range customFields {
-		if names := c.fields()[field]; len(names) > 0 {
+		if names := fields[field]; len(names) > 0 {
 			fmt.Fprintf(&text, "%s=%q ", field, names)
 		}
 	}
@@ -57,9 +58,9 @@ func (c *CustomHeaders) String() string {
 
 // Check reports why they cannot be read.
 func (c *CustomHeaders) Check() error {
-	used := map[string]string{}
+	used, fields := map[string]string{}, c.fields()
 	for _, field := range customFields {
-		for _, name := range c.fields()[field] {
+		for _, name := range fields[field] {
 			switch {
 			case name == "" || len(name) > maxCustomName:
 				return fmt.Errorf("a header of %s has a name of %d bytes; it must have 1 to %d", field, len(name), maxCustomName)
@@ -77,17 +78,23 @@ func (c *CustomHeaders) Check() error {
 	return nil
 }
 
-// Decode is the function Decode for readers of such dead letters. They are of DialectCustom. Headers that were named win
-// over the dialects that are known anyway.
-func (c *CustomHeaders) Decode(r Record) Letter {
-	if names := c.names(); len(names) > 0 && !ours(r.Headers) && !aboutTask(r.Headers) {
-		d := foreignDialect{DialectCustom, slices.Concat(c.Topic, c.Error), named(names...), c.read}
-		if l, ok := decodeForeignAs(r, d); ok {
-			l.Hops = message.Hops(r.Headers)
-			return l
-		}
+// Decoder returns the function Decode for readers of such dead letters. They are of DialectCustom. Headers that were named
+// win over the dialects that are known anyway. What the names say is worked out here, once, and not for each record.
+func (c CustomHeaders) Decoder() func(Record) Letter {
+	names := c.names()
+	if len(names) == 0 {
+		return Decode
 	}
-	return Decode(r)
+	d := foreignDialect{DialectCustom, slices.Concat(c.Topic, c.Error), named(names...), c.read}
+	return func(r Record) Letter {
+		if !ours(r.Headers) && !aboutTask(r.Headers) {
+			if l, ok := decodeForeignAs(r, d); ok {
+				l.Hops = message.Hops(r.Headers)
+				return l
+			}
+		}
+		return Decode(r)
+	}
 }
 
 // read takes out of the headers what they say.

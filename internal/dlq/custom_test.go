@@ -17,11 +17,11 @@ func customNames() CustomHeaders {
 // headers are not the message's.
 func TestCustomHeaders(t *testing.T) {
 	t.Parallel()
-	c := customNames()
+	decode := customNames().Decoder()
 	r := Record{Topic: "failed", Partition: 1, Offset: 2, Key: []byte("k"), Value: []byte("v"), Headers: []message.Header{
 		header("own", "3"), header("x-topic", "orders"), header("x-partition", "4"), header("x-offset", "17"), header("x-time", "1700000000123"), header("x-group", "billing"),
 		header("x-attempts", "3"), header("x-code", "CardError"), header("x-error", "no such card"), header("x-stack", "CardError: no such card\n    at charge (pay.js:1:2)")}}
-	l := c.Decode(r)
+	l := decode(r)
 	if l.Dialect != DialectCustom || l.OriginTopic != "orders" || *l.OriginPartition != 4 || *l.OriginOffset != 17 || l.CreatedAt.UnixMilli() != 1700000000123 ||
 		l.ConsumerGroup != "billing" || *l.Attempts != 3 || l.ErrorCode != "CardError" || l.ErrorMessage != "no such card" || l.ErrorStack == "" ||
 		l.Subject.ID != "orders/4/17@1700000000123#billing" || l.Reason != MaxRetriesExceeded || len(l.Headers) != 1 || l.Headers[0].Name != "own" {
@@ -48,7 +48,7 @@ func TestCustomHeaders(t *testing.T) {
 		"a hop":                {[]message.Header{header("x-topic", "orders"), header(message.HeaderHops, "2")}, func(l Letter) bool { return l.Hops == 2 }},
 		"a broken one of ours": {[]message.Header{header(message.HeaderLetterVersion, "1"), header("x-topic", "orders")}, func(l Letter) bool { return l.ErrorCode == CodeBrokenHeaders }},
 	} {
-		if l := c.Decode(Record{Topic: "failed", Headers: test.headers}); !test.want(l) {
+		if l := decode(Record{Topic: "failed", Headers: test.headers}); !test.want(l) {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}
@@ -70,5 +70,15 @@ func TestCustomHeadersCheck(t *testing.T) {
 	}
 	if err := (&CustomHeaders{}).Check(); err != nil {
 		t.Errorf("none: %v", err)
+	}
+}
+
+// TestCustomHeadersCostNothingPerRecord: what the names say is worked out once.
+func TestCustomHeadersCostNothingPerRecord(t *testing.T) {
+	r := Record{Topic: "failed", Headers: []message.Header{header("own", "3")}}
+	decode := customNames().Decoder()
+	without := testing.AllocsPerRun(100, func() { Decode(r) })
+	if with := testing.AllocsPerRun(100, func() { decode(r) }); with > without {
+		t.Errorf("a record that has none of the named headers costs %v allocations, and %v without the settings", with, without)
 	}
 }

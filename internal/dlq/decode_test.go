@@ -102,6 +102,8 @@ func TestDecodeOursVariants(t *testing.T) {
 		"a broker's code of that name": {with(with(ourRecord(), message.HeaderErrorClass, "record"), message.HeaderErrorCode, "SKIPPED"),
 			func(l Letter) bool { return l.Reason == MaxRetriesExceeded }},
 		"another class":          {with(ourRecord(), message.HeaderErrorClass, "bad luck"), func(l Letter) bool { return l.Reason == Unclassified && l.ErrorClass == "bad luck" }},
+		"a category":             {with(ourRecord(), message.HeaderErrorCategory, "validation"), func(l Letter) bool { return l.Category() == message.Validation }},
+		"a word that is none":    {with(ourRecord(), message.HeaderErrorCategory, "serious"), func(l Letter) bool { return l.Category() == message.Transient }},
 		"no class":               {with(ourRecord(), message.HeaderErrorClass, "-"), func(l Letter) bool { return l.Reason == Unclassified }},
 		"null key":               {key(ourRecord(), nil), func(l Letter) bool { return l.Key == nil && l.KeyKind == Tombstone }},
 		"empty key":              {key(ourRecord(), []byte{}), func(l Letter) bool { return l.Key != nil && len(l.Key) == 0 && l.KeyKind == Inline }},

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/message"
 )
 
 // SubjectType says what an investigation is about.
@@ -96,11 +98,13 @@ type Entry struct {
 	// Topic is the topic that the message was bound for or came from.
 	Topic                   string
 	ErrorCode, ErrorMessage string
+	// ErrorCategory is the category that its first letter names; empty where that names none. See Category.
+	ErrorCategory message.Category
 	// RootCause is class and message of the exception behind the others, at most 2 KiB. RootFrame is the first place in the
 	// program's own code on the way up from it, at most 512 bytes. Both are empty where the letter that opened the
 	// investigation has none.
 	RootCause, RootFrame string
-	// Fingerprint and Exact are those of the letter that opened it; see the type Fingerprint. Both are empty where none did.
+	// Fingerprint and Exact come from the letter that opened it; see the type Fingerprint. Both are empty where none did.
 	Fingerprint, Exact string
 	// TaskUUID is the task that it is about, or that its event belongs to; uuid.Nil for neither.
 	TaskUUID uuid.UUID
@@ -110,7 +114,8 @@ type Entry struct {
 	Occurrences int
 	// LastOccurredAt is when the newest of them failed.
 	LastOccurredAt time.Time
-	// PredecessorUUID is the investigation of the same subject that was closed before this one opened.
+	// PredecessorUUID is the investigation that this one goes on from: of the message that was redriven and died again, or else
+	// the closed one of the same subject, or else the last of the group that it opened again.
 	PredecessorUUID uuid.UUID
 	// GroupUUID is the group of investigations of the same cause.
 	GroupUUID uuid.UUID

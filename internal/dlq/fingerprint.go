@@ -5,9 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider/message"
 )
 
 // FingerprintVersion is the rule that FingerprintOf follows. A new rule makes new groups and leaves the old ones.
@@ -86,16 +90,31 @@ func (p Parts) fingerprint() string {
 	return strconv.Itoa(FingerprintVersion) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// Title is one line for people.
+// Title is one line for people: what went wrong, in the words that are the same in all investigations of the group, with … for
+// what varies. Error code and topic are not in it, because they stand beside it wherever it is shown.
 func (p Parts) Title() string {
-	title := strings.Join(nonEmpty(cmp.Or(p.RootCause, p.ErrorCode), string(p.Reason), p.Message), ": ")
+	title := strings.Join(nonEmpty(p.RootCause, p.pattern()), ": ")
+	if title == "" {
+		title = cmp.Or(p.ErrorCode, string(p.Reason), "nothing says what went wrong")
+	}
 	if p.RootFrame != "" {
 		title += " at " + p.RootFrame
 	}
-	if where := nonEmpty(p.Template, p.Topic, p.DLQTopic); len(where) > 0 {
-		title += " (" + where[0] + ")"
+	first, rest, _ := strings.Cut(title, " ")
+	if strings.ContainsFunc(first, func(r rune) bool { return !unicode.IsLower(r) }) {
+		return title // it begins with the name of a class or a program
 	}
-	return title
+	r, size := utf8.DecodeRuneInString(first)
+	return strings.TrimSpace(string(unicode.ToUpper(r)) + first[size:] + " " + rest)
+}
+
+// varying are the placeholders of Normalise. A title has one mark for all of them.
+var varying = strings.NewReplacer("<time>", "…", "<duration>", "…", "<size>", "…", "<email>", "…", "##", "…", "#", "…")
+
+// pattern is the message with one … for what varies.
+func (p Parts) pattern() string {
+	words := strings.Fields(varying.Replace(strings.TrimPrefix(p.Message, message.ErrInvalid.Error()+": ")))
+	return strings.Join(slices.CompactFunc(words, func(a, b string) bool { return a == "…" && b == "…" }), " ")
 }
 
 // Explain says for each part what it is, for people who ask why investigations are in one group.

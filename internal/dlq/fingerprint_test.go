@@ -29,6 +29,7 @@ func TestNormalise(t *testing.T) {
 		"at 2026-03-04 05:06:07 it broke":                                         "at <time> # it broke",
 		"took 1.5s, 12ms or 3h":                                                   "took <duration>, <duration> or <duration>",
 		`field "amount" of 'order' is bad`:                                        `field "…" of '…' is bad`,
+		`header "priority": names beginning with x- are ours, not "y"`:            `header "priority": names beginning with x- are ours, not "…"`,
 		"can't open 'x', won't try":                                               "can't open '…', won't try",
 		`an "open quote`:                                                          `an "open quote`,
 		"v2 API returned 503.":                                                    "v# API returned 503.",
@@ -141,13 +142,33 @@ func TestFingerprintsAreExplained(t *testing.T) {
 	if !slices.Equal(p.Explain(), want) {
 		t.Errorf("%q", p.Explain())
 	}
-	if p.Title() != "INVALID_RECORD: row # refused (orders)" {
-		t.Errorf("title %q", p.Title())
-	}
 	bare := FingerprintOf(letterFor("", "", "", "")).Parts
 	want = []string{"reason, as there is no error code: unclassified", "dead-letter topic, as no other is known: postrider.dlq"}
-	if !slices.Equal(bare.Explain(), want) || bare.Title() != "unclassified (postrider.dlq)" {
-		t.Errorf("%q, %q", bare.Explain(), bare.Title())
+	if !slices.Equal(bare.Explain(), want) {
+		t.Errorf("%q", bare.Explain())
+	}
+}
+
+// TestTitles: two investigations of a group have one title, which names no value of either.
+func TestTitles(t *testing.T) {
+	t.Parallel()
+	wrapped := letterFor("X", "record", "refused", "orders")
+	wrapped.Root = Root{Wraps: true, Class: "java.lang.IllegalStateException", Message: "stock of 17 is negative"}
+	for want, l := range map[string]*Letter{
+		"Order … not found":         letterFor("NOT_FOUND", "record", "order 4711 not found", "orders"),
+		"Order … of … failed after": letterFor("", "", "order 0198c0de-9999-7222-8333-444455556666 of 2026-03-04T05:06:07Z failed after", "orders"),
+		"Took …, … to ada":          letterFor("", "", "took 1.5s, 12MB to ada", "orders"),
+		`Header "priority" must be a string, null, or {…}`: letterFor("INVALID_HEADERS", "permanent",
+			`invalid outbox event: header "priority" must be a string, null, or {"base64": "…"}`, "orders"),
+		"java.lang.IllegalStateException: stock of … is negative": wrapped,
+		"pq: gone":              letterFor("", "", "pq: gone", "orders"),
+		"Größe … überschritten": letterFor("", "", "größe 12 überschritten", "orders"),
+		"INVALID_RECORD":        letterFor("INVALID_RECORD", "record", "", "orders"),
+		"Unclassified":          letterFor("", "", "", "orders"),
+	} {
+		if got := FingerprintOf(l).Parts.Title(); got != want {
+			t.Errorf("%q has the title %q, want %q", l.ErrorMessage, got, want)
+		}
 	}
 }
 

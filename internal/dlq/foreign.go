@@ -46,18 +46,22 @@ func named(names ...string) func(string) bool {
 // one that wrote last is not known, so the more specific ones come first.
 var foreignDialects = []foreignDialect{
 	{DialectShareGroup, []string{"__dlq.errors.topic"}, prefixed("__dlq.errors."), readShareGroup},
-	{DialectConnect, []string{"__connect.errors.connector.name", "__connect.errors.exception.class.name", "__connect.errors.topic"}, dialect.Connect.Owns, readConnect},
+	{DialectConnect, []string{"__connect.errors.connector.name", "__connect.errors.exception.class.name", "__connect.errors.topic"},
+		dialect.Connect.Owns, readConnect},
 	{DialectStreams, []string{"__streams.errors.exception", "__streams.errors.topic"}, prefixed("__streams.errors."), readStreams},
 	{DialectSpring, []string{"kafka_dlt-original-topic"}, dialect.Spring.Owns, readSpring},
 	{DialectSpringRetry, []string{"kafka_original-topic"}, dialect.Spring.Owns, readSpringRetry},
 	{DialectCloudStream, []string{"x-original-topic"}, prefixed("x-original-", "x-exception-"), readCloudStream},
-	{DialectSmallRye, []string{"dead-letter-topic", "dead-letter-reason", "delayed-retry-topic"}, prefixed("dead-letter-", "delayed-retry-"), readSmallRye},
+	{DialectSmallRye, []string{"dead-letter-topic", "dead-letter-reason", "delayed-retry-topic"},
+		prefixed("dead-letter-", "delayed-retry-"), readSmallRye},
 	{DialectWolverine, []string{"original-destination"}, func(name string) bool {
 		return named("exception-type", "exception-message", "exception-stack", "failed-at", "original-destination", "original-partition",
 			"original-offset", "attempts")(name) || strings.HasPrefix(name, "wolverine-kafka-retry-")
 	}, readWolverine},
-	{DialectKarafka, []string{"source_topic"}, named("source_topic", "source_partition", "source_offset", "source_consumer_group", "source_attempts", "source_trace_id"), readKarafka},
-	{DialectKarafka, []string{"original_topic"}, named("original_topic", "original_partition", "original_offset", "original_consumer_group", "original_attempts"), readOldKarafka},
+	{DialectKarafka, []string{"source_topic"}, named("source_topic", "source_partition", "source_offset", "source_consumer_group",
+		"source_attempts", "source_trace_id"), readKarafka},
+	{DialectKarafka, []string{"original_topic"}, named("original_topic", "original_partition", "original_offset",
+		"original_consumer_group", "original_attempts"), readOldKarafka},
 }
 
 // decodeForeign reads a letter of a dialect that is known by its headers.
@@ -93,6 +97,9 @@ func decodeForeignAs(r Record, d foreignDialect) (Letter, bool) {
 	l.PayloadKind, l.PayloadBytes = kindOf(r.Value)
 	d.read(f, &l)
 	l.Headers = f.theirs
+	if l.RetryTopic == "" && l.ConsumerGroup != "" { // a topic without a known group belongs to no group
+		l.RetryTopic = retryTopicOf(r.Headers)
+	}
 	if l.Attempts != nil && *l.Attempts > 1 {
 		l.Reason = MaxRetriesExceeded
 	}

@@ -37,6 +37,7 @@ type Group struct {
 	Version int
 	// Parts are what the fingerprint is of.
 	Parts Parts
+	// Title is Parts.Title.
 	Title string
 	Topic string
 	// Word is the reason in one word; see the function Word.
@@ -67,6 +68,9 @@ type GroupOrder string
 
 // What groups are listed by.
 const (
+	// GroupsByWorst: open before muted before resolved ones; of the open ones, groups that failed in the last two hours before
+	// others; then by how many of its investigations are open.
+	GroupsByWorst     GroupOrder = "worst"
 	GroupsByLastSeen  GroupOrder = "last_seen_at"
 	GroupsByFirstSeen GroupOrder = "first_seen_at"
 	GroupsByPending   GroupOrder = "pending"
@@ -75,7 +79,7 @@ const (
 
 // GroupOrders returns every order.
 func GroupOrders() []GroupOrder {
-	return []GroupOrder{GroupsByLastSeen, GroupsByFirstSeen, GroupsByPending, GroupsByTotal}
+	return []GroupOrder{GroupsByWorst, GroupsByLastSeen, GroupsByFirstSeen, GroupsByPending, GroupsByTotal}
 }
 
 // GroupSearch asks for one page of a list of groups.
@@ -83,7 +87,7 @@ type GroupSearch struct {
 	// State, Topic, ErrorCode and Assignee, where not empty, are the only ones wanted.
 	State                      GroupState
 	Topic, ErrorCode, Assignee string
-	// Text, if not empty, is a part of the title, in large or small letters.
+	// Text, if not empty, is a part of the title, the error code, the topic or the template, in large or small letters.
 	Text string
 	// OrderBy defaults to GroupsByLastSeen.
 	OrderBy GroupOrder
@@ -140,18 +144,33 @@ type GroupDetail struct {
 	Statuses map[Status]int64
 	// Hours counts them by the hour in which they were opened, the oldest first, for the last GroupHours.
 	Hours []HourCount
-	// Partitions counts the newest of its letters, GroupSample at most, by where they were read.
+	// Partitions counts the letters of its newest investigations, GroupSample at most, by where they were read.
 	Partitions []PartitionCount
-	// Related are other groups of the same error code or topic that are not resolved, at most GroupRelated.
-	Related []uuid.UUID
+	// Variants are its messages, told apart by their narrower fingerprints, the newest first: at most GroupVariants, of its newest
+	// GroupSample investigations.
+	Variants []GroupVariant
+	// Related are other groups of the same error code or topic that are not resolved, the newest first, at most GroupRelated.
+	Related []Group
 }
 
 // Bounds of GroupDetail.
 const (
-	GroupHours   = 72
-	GroupSample  = 1000
-	GroupRelated = 10
+	GroupHours    = 72
+	GroupSample   = 200
+	GroupRelated  = 10
+	GroupVariants = 5
 )
+
+// GroupVariant is one of the messages of a group.
+type GroupVariant struct {
+	// Message is the error message of its newest investigation, at most 500 characters.
+	Message string
+	// Entries is how many of the newest GroupSample investigations of the group have it.
+	Entries int64
+	// Newest is its newest investigation, and OpenedAt is when that was opened.
+	Newest   uuid.UUID
+	OpenedAt time.Time
+}
 
 // HourCount is how many investigations were opened in an hour.
 type HourCount struct {
@@ -173,6 +192,8 @@ type GroupChange struct {
 	Note *string
 	// Assignee is the person who looks at it; empty means no person.
 	Assignee *string
+	// IfAssignee is with whom it must be until now, as in Change. Defaults to nil: with whomever it is.
+	IfAssignee *string
 	// Muted mutes it or ends that.
 	Muted *bool
 	// MutedUntil is when muting ends by itself; zero is never. It goes with Muted.
@@ -185,9 +206,11 @@ type GroupChange struct {
 func (c GroupChange) Check() error {
 	switch {
 	case c.Actor == "":
-		return fmt.Errorf("%w: nobody makes the change", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case c.Note == nil && c.Assignee == nil && c.Muted == nil:
 		return fmt.Errorf("%w: nothing is to be changed", ErrRequest)
+	case c.IfAssignee != nil && c.Assignee == nil:
+		return fmt.Errorf("%w: if_assignee goes with assignee", ErrRequest)
 	case !c.MutedUntil.IsZero() && (c.Muted == nil || !*c.Muted):
 		return fmt.Errorf("%w: muted_until goes with muted", ErrRequest)
 	case !storableTime(c.MutedUntil).Equal(c.MutedUntil):
@@ -228,7 +251,7 @@ func (r *GroupResolution) Check() error {
 	}
 	switch {
 	case r.Actor == "":
-		return fmt.Errorf("%w: nobody closes them", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case r.Status == Pending || !slices.Contains(Statuses(), r.Status):
 		return fmt.Errorf("%w: investigations are not closed as %q; it is one of %v", ErrRequest, r.Status, Statuses()[1:])
 	case !storableTime(r.Until).Equal(r.Until):
@@ -259,8 +282,11 @@ const MaxFilterText = 1024
 
 // plain refuses what a text column would.
 func plain(name, text string, limit int) error {
-	if len(text) > limit || storableText(text, limit) != text {
-		return fmt.Errorf("%w: %s must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, name, limit)
+	switch {
+	case len(text) > limit:
+		return fmt.Errorf("%w: %s has %d bytes; it must have at most %d", ErrRequest, name, len(text), limit)
+	case storableText(text, limit) != text:
+		return fmt.Errorf("%w: %s must be UTF-8 text without NUL characters", ErrRequest, name)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ func TestMergesAndSplitsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.New(), uuid.New()
 	for name, err := range map[string]error{
-		"nobody merges": GroupMerge{Group: a, Into: b}.Check(), "one group": GroupMerge{Group: a, Actor: "ada"}.Check(),
-		"itself": GroupMerge{Group: a, Into: a, Actor: "ada"}.Check(), "nobody splits": GroupSplit{Group: a, Entries: []uuid.UUID{b}}.Check(),
+		"no actor merges": GroupMerge{Group: a, Into: b}.Check(), "one group": GroupMerge{Group: a, Actor: "ada"}.Check(),
+		"itself": GroupMerge{Group: a, Into: a, Actor: "ada"}.Check(), "no actor splits": GroupSplit{Group: a, Entries: []uuid.UUID{b}}.Check(),
 		"no group": GroupSplit{Entries: []uuid.UUID{b}, Actor: "ada"}.Check(), "nothing": GroupSplit{Group: a, Actor: "ada"}.Check(),
 		"too many": GroupSplit{Group: a, Entries: make([]uuid.UUID, MaxGroupSplit+1), Actor: "ada"}.Check(),
 	} {

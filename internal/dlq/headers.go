@@ -3,6 +3,7 @@ package dlq
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,6 +66,9 @@ func (h *headers) version() {
 func (h *headers) failure(l *Letter) {
 	l.ErrorClass = storableText(h.text(message.HeaderErrorClass), maxNameBytes)
 	l.ErrorCode = storableText(h.text(message.HeaderErrorCode), maxNameBytes)
+	if c := message.Category(h.text(message.HeaderErrorCategory)); slices.Contains(message.Categories(), c) {
+		l.ErrorCategory = c
+	}
 	l.ErrorMessage = storableText(h.text(message.HeaderErrorMessage), maxMessageBytes)
 }
 

@@ -58,8 +58,9 @@ const (
 // 9999, and exact bytes are in Key, Payload and header values only.
 type Letter struct {
 	// ID is the permanent identity, at most 1024 bytes: "event:<event id>:<episode>",
-	// "task:<task uuid>:<number of the stay>:<reason>", or "record:<topic>/<partition>/<offset>@<timestamp in Unix
-	// milliseconds>#<group>": of the record that a consumer failed at, where the letter says it all, otherwise of the
+	// "task:<task uuid>:<number of the stay>:<reason>", with ":<stay_from in Unix milliseconds>" behind it where the clock
+	// of the stay was restarted, or
+	// "record:<topic>/<partition>/<offset>@<timestamp in Unix milliseconds>#<group>": of the record that a consumer failed at, where the letter says it all, otherwise of the
 	// letter itself. A group that is not known is left out. It has " from <LastHop>" behind it,
 	// where there was another hop.
 	ID string
@@ -99,6 +100,8 @@ type Letter struct {
 	OriginalRecord OriginalState
 	// ErrorClass, ErrorCode and ErrorMessage say what went wrong; the message is at most 8 KiB.
 	ErrorClass, ErrorCode, ErrorMessage string
+	// ErrorCategory is the category that a consumer named when it gave the message up; empty where none was. See Category.
+	ErrorCategory message.Category
 	// Attempts is how often it was tried.
 	Attempts                    *int32
 	FirstFailedAt, LastFailedAt time.Time

@@ -308,6 +308,8 @@ func (n *normaliser) isName(i, end int, content string) bool {
 		return true
 	case word == "invoke" || word == "because" || word == "attribute" || word == "reading": // of Java, Python and Node
 		return true
+	case word == "header": // another header is another fault, and another repair
+		return true
 	case word == "field":
 		return before == "read" || before == "assign"
 	case word == "of":

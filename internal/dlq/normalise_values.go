@@ -207,7 +207,8 @@ func (n *normaliser) behindID(i int) bool {
 		stem, cased = strings.CutSuffix(name, "ID")
 	}
 	name = strings.ToLower(name)
-	return cased && (stem == "" || 'a' <= stem[len(stem)-1] && stem[len(stem)-1] <= 'z') || name == "id" || name == "uuid" || name == "guid" || strings.HasSuffix(name, "_id")
+	return cased && (stem == "" || 'a' <= stem[len(stem)-1] && stem[len(stem)-1] <= 'z') || name == "id" || name == "uuid" ||
+		name == "guid" || strings.HasSuffix(name, "_id")
 }
 
 // wordsBefore returns the word before i, and the one before that, in small letters.
@@ -217,7 +218,8 @@ func (n *normaliser) wordsBefore(i int) (word, before string) {
 			i--
 		}
 		end := i
-		for i > 0 && end-i < 32 && (alphanumeric(n.text[i-1]) || n.text[i-1] == '_' || n.text[i-1] == '/' || n.text[i-1] == '.' || n.text[i-1] == '-') {
+		for i > 0 && end-i < 32 && (alphanumeric(n.text[i-1]) || n.text[i-1] == '_' || n.text[i-1] == '/' || n.text[i-1] == '.' ||
+			n.text[i-1] == '-') {
 			i--
 		}
 		return strings.ToLower(n.text[i:end])
@@ -227,7 +229,8 @@ func (n *normaliser) wordsBefore(i int) (word, before string) {
 }
 
 // statuses are what responses say beside their status.
-var statuses = []string{"not found", "service unavailable", "bad gateway", "gateway time", "internal server error", "bad request", "unauthorized", "forbidden",
+var statuses = []string{"not found", "service unavailable", "bad gateway", "gateway time", "internal server error", "bad request",
+	"unauthorized", "forbidden",
 	"conflict", "too many requests", "unprocessable", "method not allowed", "request time", "gone", "precondition", "payload too large",
 	"request entity too large", "content too large", "unsupported media", "not acceptable", "moved permanently", "not implemented", "client error", "server error",
 	"locked", "payment required"}
@@ -252,7 +255,8 @@ func (n *normaliser) isCode(i, stop int) bool {
 	case "http", "status", "statuscode", "status_code", "status-code", "httpstatus", "http_status", "sqlcode", "errno", "errorcode", "error_code", "errcode":
 		return true
 	case "code":
-		return digits <= 3 && !strings.HasSuffix(n.text[:i], "' (code ") || slices.Contains([]string{"error", "status", "exit", "response", "return", "result", "vendor", "sql", "reply"}, before)
+		return digits <= 3 && !strings.HasSuffix(n.text[:i], "' (code ") ||
+			slices.Contains([]string{"error", "status", "exit", "response", "return", "result", "vendor", "sql", "reply"}, before)
 	case "error", "err", "ora", "tns", "pls":
 		return digits >= 3
 	case "returned", "response", "responded", "received", "got", "answered", "with":

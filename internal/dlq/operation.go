@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,9 +52,19 @@ func (s OperationState) Ended() bool { return s == Aborted || s == Completed }
 // was planned and that the group or the filter selects. Exactly one way is given. For OpPurge the filter may name
 // another status; its limit and offset do not count.
 type Scope struct {
-	Entries []uuid.UUID `json:"entries,omitempty"`
+	// Entries are named when an operation is planned. An operation that is read has none here: they are its items, all of
+	// them, and their number is Operation.Items.
+	Entries []uuid.UUID `json:"-"`
 	Group   uuid.UUID   `json:"group,omitzero"`
 	Filter  *Filter     `json:"filter,omitempty"`
+}
+
+// OperationFilter selects operations. The empty one selects all.
+type OperationFilter struct {
+	// Open leaves out operations that have ended.
+	Open bool
+	// Group selects the operations whose scope is this group. Defaults to uuid.Nil, operations of any scope.
+	Group uuid.UUID
 }
 
 // OperationOptions say how an operation goes about it.
@@ -75,9 +86,12 @@ type OperationOptions struct {
 	// its outcomes are known when the rest is decided about. Defaults to 3.
 	HaltMinimum *int `json:"halt_minimum,omitempty"`
 	// Headers, pairs of name and value, are given to messages with headers that cannot be read, with the ones that can.
-	// Without it, and without NoHeaders, these messages are left alone. It needs the scope redrive:edit, and is shown
+	// Without it, HeadersAsText and NoHeaders, these messages are skipped. It needs the scope redrive:edit, and is shown
 	// redacted. Defaults to none.
 	Headers [][]string `json:"headers,omitempty"`
+	// HeadersAsText sends each header that cannot be read as the text of its own value: 5 as "5". A plan is refused if one of
+	// these headers is among Headers, too. It needs the scope redrive:edit. Defaults to false.
+	HeadersAsText bool `json:"headers_as_text,omitempty"`
 	// NoHeaders sends messages with headers that cannot be read without any. It needs the scope redrive:edit. Defaults to
 	// false.
 	NoHeaders bool `json:"no_headers,omitempty"`
@@ -86,7 +100,7 @@ type OperationOptions struct {
 	// Status is what the kind resolve closes them as. Defaults to manually_resolved.
 	Status Status `json:"status,omitempty"`
 	// ReleaseKeys lets the kind purge release the keys that its investigations hold. Without it, investigations that hold a
-	// key are left alone. Defaults to false.
+	// key are skipped. Defaults to false.
 	ReleaseKeys bool `json:"release_keys,omitempty"`
 }
 
@@ -108,12 +122,12 @@ func (o *OperationOptions) HaltsAt() (ratio float64, minimum int) {
 	return ratio, minimum
 }
 
-// Repair is what Headers and NoHeaders say; nil for neither.
+// Repair is what Headers, HeadersAsText and NoHeaders say; nil for none of them.
 func (o *OperationOptions) Repair() *Repair {
-	if len(o.Headers) == 0 && !o.NoHeaders {
+	if len(o.Headers) == 0 && !o.HeadersAsText && !o.NoHeaders {
 		return nil
 	}
-	p := &Repair{None: o.NoHeaders}
+	p := &Repair{AsText: o.HeadersAsText, None: o.NoHeaders}
 	for _, h := range o.Headers {
 		p.Headers = append(p.Headers, message.Header{Name: h[0], Value: []byte(h[1])})
 	}
@@ -153,7 +167,7 @@ func (n *NewOperation) Check() error {
 	case strings.TrimSpace(n.Name) == "" || len(n.Name) > 200:
 		return fmt.Errorf("%w: its name has %d bytes, it must have 1 to 200", ErrRequest, len(n.Name))
 	case n.Actor == "":
-		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case ways == 0:
 		return fmt.Errorf("%w: its scope is missing; give ids, a group or a filter", ErrRequest)
 	case ways > 1:
@@ -176,10 +190,9 @@ func (n *NewOperation) Check() error {
 		return fmt.Errorf("%w: status and notes go with closing", ErrRequest)
 	case o.Status == Pending || o.Status != "" && !slices.Contains(Statuses(), o.Status):
 		return fmt.Errorf("%w: an investigation is not closed as %q", ErrRequest, o.Status)
-	case len(o.Notes) > MaxNotes || storableText(o.Notes, MaxNotes) != o.Notes:
-		return fmt.Errorf("%w: notes must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, MaxNotes)
-	case storableText(n.Name, 200) != n.Name || storableText(n.Reason, MaxNotes) != n.Reason:
-		return fmt.Errorf("%w: name and reason must be UTF-8 text without NUL characters, of at most 200 and %d bytes", ErrRequest, MaxNotes)
+	}
+	if err := cmp.Or(plain("notes", o.Notes, MaxNotes), plain("name", n.Name, 200), plain("reason", n.Reason, MaxNotes)); err != nil {
+		return err
 	}
 	for i, h := range o.Headers {
 		if len(h) != 2 {
@@ -213,7 +226,7 @@ func (s Scope) checkFilter(kind OperationKind) error {
 		return nil
 	}
 	if status := s.Filter.Status; status != "" && status != Pending && kind != OpPurge {
-		return fmt.Errorf("%w: the filter wants those that are %s, and only pending ones are redriven or closed", ErrRequest, status)
+		return fmt.Errorf("%w: the filter selects investigations that are %s, and only pending ones are redriven or closed", ErrRequest, status)
 	}
 	search := Search{Filter: *s.Filter}
 	search.Filter.Limit, search.Filter.Offset = 0, 0
@@ -237,8 +250,33 @@ type Plan struct {
 	Tasks int64 `json:"tasks"`
 	// Halting is how many halt their key, and go back to their place.
 	Halting int64 `json:"halting"`
-	// Unreadable is how many have headers that cannot be read; they are left alone unless the options say what to send.
+	// Unreadable is how many have headers that cannot be read; they are skipped unless the options say what to send.
 	Unreadable int64 `json:"unreadable_headers"`
+	// LeftOut counts by reason the items of a redrive that would be skipped as things stand, among the first Foreseen.
+	// Empty where none would be, and for other kinds.
+	LeftOut map[SkipReason]int64 `json:"left_out"`
+	// Foreseen is how many of the first items were looked at for LeftOut: all of them, or 10,000. 0 for other kinds.
+	Foreseen int64 `json:"foreseen"`
+	// Overlapping is how many of the items other operations have yet to treat, too.
+	Overlapping int64 `json:"overlapping"`
+	// Overlaps are these operations, the ones with the most of the items first. Each item is treated by the operation that
+	// comes to it first; the other one treats it again, or skips it while its message is on its way.
+	Overlaps []Overlap `json:"overlaps"`
+}
+
+// MaxForeseen is how many items a plan looks at one by one, for Plan.LeftOut.
+const MaxForeseen = 10_000
+
+// Overlap is another operation, not ended, that has yet to treat items of a plan.
+type Overlap struct {
+	// UUID is the operation.
+	UUID uuid.UUID `json:"operation_uuid"`
+	// Name is its name.
+	Name string `json:"name"`
+	// State is the state that it had when the plan was made.
+	State OperationState `json:"state"`
+	// Items is how many items of the plan it has yet to treat.
+	Items int64 `json:"items"`
 }
 
 // Operation is one treatment of many investigations.
@@ -280,7 +318,20 @@ const (
 	Resume Command = "resume"
 	// Abort ends one for good.
 	Abort Command = "abort"
+	// Withdraw ends a plan: as Abort does, but only while nothing of it was started. The audit log has it as Abort.
+	Withdraw Command = "withdraw"
 )
+
+// Action is what the audit log calls a command.
+func (c Command) Action() string {
+	if c == Withdraw {
+		c = Abort
+	}
+	return "operation." + string(c)
+}
+
+// CheckCommandReason reports why the reason of a command is invalid: it is text of at most MaxNotes bytes.
+func CheckCommandReason(reason string) error { return plain("reason", reason, MaxNotes) }
 
 // ErrExists is wrapped by errors about planning an operation under the name of one that has not ended: an operator who
 // plans twice would otherwise start one and watch the other.
@@ -290,7 +341,8 @@ var ErrExists = errors.New("the name is taken")
 var ErrState = errors.New("operation refused")
 
 // Next returns the state after a command; canary says whether the first few are still to be sent or waited for.
-// Commands that change nothing are allowed, so that they can be repeated.
+// Commands that change nothing are allowed, so that they can be repeated. Only Abort is allowed of one that has ended: the
+// others would be answered as if something went on.
 func (s OperationState) Next(c Command, canary bool) (OperationState, error) {
 	begun := Running
 	if canary {
@@ -299,14 +351,23 @@ func (s OperationState) Next(c Command, canary bool) (OperationState, error) {
 	switch {
 	case c == Start && s == Planned, c == Resume && (s == Paused || s == Halted):
 		return begun, nil
-	case (c == Start || c == Resume) && (s == Running || s == Canary || s == Completed):
+	case (c == Start || c == Resume) && (s == Running || s == Canary):
 		return s, nil
 	case c == Pause && (s == Running || s == Canary || s == Paused):
 		return Paused, nil
-	case c == Abort && s != Completed:
+	case c == Abort && s != Completed, c == Withdraw && s == Planned:
 		return Aborted, nil
 	}
-	return s, fmt.Errorf("%w: it is %s, and cannot be told to %s", ErrState, s, c)
+	remedy := ""
+	switch {
+	case s.Ended():
+		remedy = "; it has ended, and more is done by a new operation"
+	case c == Start:
+		remedy = "; it has begun, and resume goes on with it"
+	case c == Withdraw:
+		remedy = "; it has begun, and abort ends it"
+	}
+	return s, fmt.Errorf("%w: it is %s, and cannot be told to %s%s", ErrState, s, c, remedy)
 }
 
 // States of an Item.
@@ -315,7 +376,7 @@ const (
 	ItemWaiting = "waiting"
 	// ItemDone: its message was sent, or its investigation was closed or purged.
 	ItemDone = "done"
-	// ItemSkipped: its investigation was left alone.
+	// ItemSkipped: nothing was done with its investigation; Item.Reason says why.
 	ItemSkipped = "skipped"
 	// ItemFailed: the outbox refused its message.
 	ItemFailed = "failed"
@@ -336,7 +397,25 @@ type Item struct {
 	// Successor is the investigation that goes on, if the message came back dead and opened one; uuid.Nil otherwise. A
 	// message that a consumer group gave up in its retry topic comes back to the same investigation.
 	Successor uuid.UUID
+	// The fields below describe the investigation. They are empty once it is removed.
+
+	// Topic is the topic that its message was bound for or came from; empty for a task.
+	Topic string
+	// Key is the key of its message as the snapshot has it, at most MaxItemKey characters of it; bytes that are not UTF-8
+	// are replaced. Nil for a task, for Kafka's null, and where the snapshot has none.
+	Key *string
+	// EventID is the event of the outbox that its message was; uuid.Nil for none.
+	EventID uuid.UUID
+	// TaskUUID is the task that it is about, or that its event belongs to; uuid.Nil for neither.
+	TaskUUID uuid.UUID
+	// DLQReason is why its subject was dead-lettered.
+	DLQReason Reason
+	// ErrorCode is the code of its error; empty for none.
+	ErrorCode string
 }
+
+// MaxItemKey is how much of a key an Item has, in characters. A key may be as long as a message.
+const MaxItemKey = 200
 
 // Outcomes of an Item whose message was sent again.
 const (

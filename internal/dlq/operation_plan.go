@@ -93,7 +93,7 @@ func (o *Operation) reasonToHalt() string {
 	if back < minimum || float64(back) <= ratio*float64(back+good) {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d came back dead, more than %g %%", back, back+good, math.Round(ratio*1e6)/1e4)
+	return fmt.Sprintf("%d of %d became dead letters again, more than %g %%", back, back+good, math.Round(ratio*1e6)/1e4)
 }
 
 // batchItems returns how many items a batch has at a rate of so many a second; 0 does not limit.
@@ -139,7 +139,7 @@ func (b *OperationBatch) Entries() []uuid.UUID {
 	return ids
 }
 
-// Treat notes what became of items of the batch: why is the reason for which their investigations were left alone, and
+// Treat notes what became of items of the batch: why is the reason for which their investigations were skipped, and
 // empty where they were not.
 func (b *OperationBatch) Treat(why SkipReason, entries ...uuid.UUID) {
 	state := ItemSkipped

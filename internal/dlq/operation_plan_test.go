@@ -65,9 +65,9 @@ func TestPlanOfACanary(t *testing.T) {
 		"not all is known":                 {of(Operation{Done: 5, Delivered: 3, CameBack: 1}), "canary, wait 500ms"},
 		"all arrived":                      {of(Operation{Done: 5, Delivered: 5}), "running, 1000 items"},
 		"few enough came back":             {of(Operation{Done: 10, Delivered: 9, CameBack: 1, State: Running}), "running, 1000 items"},
-		"too many came back, all is known": {of(Operation{Done: 5, Delivered: 4, CameBack: 1}), "halted, 1 of 5 came back dead, more than 10 %"},
+		"too many came back, all is known": {of(Operation{Done: 5, Delivered: 4, CameBack: 1}), "halted, 1 of 5 became dead letters again, more than 10 %"},
 		"too many, but not all is known":   {of(Operation{Done: 5, CameBack: 2}), "canary, wait 500ms"},
-		"enough to halt before the rest":   {of(Operation{Done: 5, CameBack: 3}), "halted, 3 of 3 came back dead, more than 10 %"},
+		"enough to halt before the rest":   {of(Operation{Done: 5, CameBack: 3}), "halted, 3 of 3 became dead letters again, more than 10 %"},
 		"forgiven: it goes on":             {of(Operation{Done: 5, Delivered: 2, CameBack: 3, ForgivenCameBack: 3, ForgivenDelivered: 2}), "running, 1000 items"},
 		"it is all that there is":          {of(Operation{Done: 5, Skipped: 95}), "canary, all treated, wait 500ms"},
 	})
@@ -105,14 +105,14 @@ func TestPlanOfHalting(t *testing.T) {
 		want string
 	}{
 		"below the minimum":                  {defaults(0, 2), on},
-		"at the minimum":                     {defaults(0, 3), "halted, 3 of 3 came back dead, more than 10 %"},
+		"at the minimum":                     {defaults(0, 3), "halted, 3 of 3 became dead letters again, more than 10 %"},
 		"exactly the share":                  {defaults(27, 3), on},
-		"more than the share":                {defaults(26, 3), "halted, 3 of 29 came back dead, more than 10 %"},
-		"a ratio of 0: the first":            {of(Operation{Delivered: 400, CameBack: 1}, 0, 1), "halted, 1 of 401 came back dead, more than 0 %"},
+		"more than the share":                {defaults(26, 3), "halted, 3 of 29 became dead letters again, more than 10 %"},
+		"a ratio of 0: the first":            {of(Operation{Delivered: 400, CameBack: 1}, 0, 1), "halted, 1 of 401 became dead letters again, more than 0 %"},
 		"a ratio of 0, below the minimum":    {of(Operation{Delivered: 4, CameBack: 3}, 0, 4), on},
 		"a ratio of 1: never":                {of(Operation{CameBack: 500}, 1, 1), on},
 		"forgiven":                           {of(Operation{CameBack: 7, Delivered: 1, ForgivenCameBack: 7, ForgivenDelivered: 1}, 0.3, 2), on},
-		"again after what was forgiven":      {of(Operation{CameBack: 7, Delivered: 1, ForgivenCameBack: 3, ForgivenDelivered: 1}, 0.3, 2), "halted, 4 of 4 came back dead, more than 30 %"},
+		"again after what was forgiven":      {of(Operation{CameBack: 7, Delivered: 1, ForgivenCameBack: 3, ForgivenDelivered: 1}, 0.3, 2), "halted, 4 of 4 became dead letters again, more than 30 %"},
 		"nothing is left that could be kept": {Operation{State: Running, Items: 500, Done: 500, CameBack: 400}, "running, all treated, wait 500ms"},
 	})
 }

@@ -45,9 +45,22 @@ var ErrReadersRefused = errors.New("the login of Kafka may not ask for consumer 
 
 // Readers knows who reads topics, for Reaching.
 type Readers interface {
-	// Readers returns the consumer groups that read each of the topics: groups with committed offsets or with members
-	// there. Groups that the login may not describe are left out. It takes as long as ctx allows at most.
-	Readers(ctx context.Context, topics []string) (map[string][]string, error)
+	// Readers says who reads each of the topics: consumer groups with committed offsets or with members there. Groups that
+	// the brokers do not list for this login are left out. A group that gives no answer hides no other one: it is named. An
+	// error means that nothing is known. It takes as long as ctx allows at most.
+	Readers(ctx context.Context, topics []string) (Reading, error)
+}
+
+// Reading is what brokers said about the readers of topics.
+type Reading struct {
+	// Groups are the consumer groups that read a topic, by topic.
+	Groups map[string][]string
+	// Unasked are the groups that could not be asked about, by name: each of them may read any of the topics.
+	Unasked []UnaskedGroup
+	// Unlisted is how many brokers did not say which groups they have.
+	Unlisted int
+	// Missing are the topics that do not exist.
+	Missing []string
 }
 
 // Recorded counts what became of letters; New + Repeated of them were given, Opened + Added are New.
@@ -91,6 +104,9 @@ type Pointers interface {
 type Investigations interface {
 	// Find returns a page of the investigations that a search asks for.
 	Find(ctx context.Context, s Search) (Page, error)
+	// Neighbours returns the investigations before and behind one in the list that a search asks for. The one itself need not
+	// be in that list.
+	Neighbours(ctx context.Context, entry uuid.UUID, s Search) (Neighbours, error)
 	// Show returns one with its letters and redrives.
 	Show(ctx context.Context, entry uuid.UUID) (Detail, error)
 	// ShowTask returns the investigation of a task, or of an event of it: the newest that is pending, else the newest. When
@@ -106,6 +122,17 @@ type Investigations interface {
 	Change(ctx context.Context, entry uuid.UUID, c Change) (Entry, error)
 	// Purge removes investigations. One that holds a key is an error that wraps ErrHoldsKey; then nothing is removed.
 	Purge(ctx context.Context, p Purge) (Purged, error)
+	// Purgeable counts the investigations that OlderThan and the filter of p select, also the ones that hold keys. exact says
+	// whether that was counted, and is no estimate; see Page.Total.
+	Purgeable(ctx context.Context, p Purge) (total int64, exact bool, err error)
+
+	// Comments returns the comments of a thread behind the comment after, the oldest first, at most limit of them.
+	Comments(ctx context.Context, t Thread, after int64, limit int) ([]Comment, error)
+	// AddComment writes a comment, and returns it.
+	AddComment(ctx context.Context, n NewComment) (Comment, error)
+	// DeleteComment takes away the text of a comment of the actor, and returns the rest, which stays in the thread.
+	// Deleting again changes nothing. A comment of another person is an error that wraps ErrNotAuthor.
+	DeleteComment(ctx context.Context, t Thread, comment int64, actor, actorID string) (Comment, error)
 
 	// ListGroups returns a page of groups.
 	ListGroups(ctx context.Context, s GroupSearch) (GroupPage, error)
@@ -116,7 +143,9 @@ type Investigations interface {
 	// ResolveGroup closes its pending investigations, the oldest first, at most MaxGroupResolve of them. Investigations
 	// with a redrive on its way are left.
 	ResolveGroup(ctx context.Context, group uuid.UUID, r GroupResolution) (ResolvedGroup, error)
-	// MergeGroups puts the investigations of a group into another, at most MaxGroupMerge of them, and those that are opened
+	// GroupTasks returns a page of the tasks behind its pending investigations.
+	GroupTasks(ctx context.Context, g GroupTasks) (GroupTasksPage, error)
+	// MergeGroups puts the investigations of a group into another, at most MaxGroupMerge of them, and the ones that are opened
 	// later.
 	MergeGroups(ctx context.Context, m GroupMerge) (MergedGroup, error)
 	// SplitGroup takes investigations out of a group and returns the groups that they are in then. If they cannot be told
@@ -130,19 +159,22 @@ type Redriver interface {
 	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
 	// one transaction with the audit log.
 	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
-	// Preview returns what Redrive would do, and does nothing. What the outbox refuses is only found by Redrive.
+	// Preview returns what Redrive would do as things stand, and does nothing: the messages that would be skipped with
+	// their reasons, and the tasks that only a retry moves. Redrive alone finds what the outbox refuses for its content
+	// (Refused), a key that the relay has in work (Busy), and an edit that would replace the only copy (OnlyCopy).
 	Preview(ctx context.Context, r RedriveRequest) (Requeued, error)
 
 	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
 	// that has not ended has the name, the error wraps ErrExists and says which.
 	PlanOperation(ctx context.Context, n NewOperation) (Operation, error)
-	// Command changes the state of an operation. One that does not fit its state is an error that wraps ErrState.
-	Command(ctx context.Context, id uuid.UUID, c Command) (Operation, error)
+	// Command changes the state of an operation. One that does not fit its state is an error that wraps ErrState. The audit
+	// log has the reason, which may be empty.
+	Command(ctx context.Context, id uuid.UUID, c Command, reason string) (Operation, error)
 	// Operation returns one.
 	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
-	// ListOperations returns the newest, at most limit of them; if open, only operations that have not ended. If after is
-	// not uuid.Nil, they are operations that were planned before that one.
-	ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]Operation, error)
+	// ListOperations returns the newest that the filter selects, at most limit of them. If after is not uuid.Nil, they are
+	// operations that were planned before that one.
+	ListOperations(ctx context.Context, f OperationFilter, after uuid.UUID, limit int) ([]Operation, error)
 	// Items returns the items of an operation that the filter selects after a place, in order.
 	Items(ctx context.Context, id uuid.UUID, f ItemFilter, after int64, limit int) ([]Item, error)
 }

@@ -2,15 +2,9 @@ package dlq
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // Reach says whom messages reach when they are sent to a topic. The plan of an operation has the first fields as JSON.
@@ -27,8 +21,22 @@ type Reach struct {
 	FailedReads bool `json:"-"`
 	// Others are the other consumer groups that read the topic, in alphabetical order.
 	Others []string `json:"-"`
+	// Unasked are the groups that the brokers could not say it of, by name: each of them may read the topic, too.
+	Unasked []UnaskedGroup `json:"-"`
+	// Unlisted is how many brokers did not say which groups they have: groups of them are neither in Others nor in Unasked.
+	Unlisted int `json:"-"`
+	// Missing says that the topic does not exist. False where that is not known.
+	Missing bool `json:"-"`
 	// Unknown is why Others are not known; empty where they are.
 	Unknown string `json:"-"`
+}
+
+// UnaskedGroup is a consumer group that the brokers could not be asked about.
+type UnaskedGroup struct {
+	// Group is its name.
+	Group string
+	// Why is what the brokers said, for people, without addresses.
+	Why string
 }
 
 // namedGroups is how many groups a sentence names.
@@ -39,13 +47,18 @@ const NotAsked = "no broker was asked"
 
 // Explain says it for people.
 func (r Reach) Explain() string {
+	if r.Missing {
+		return fmt.Sprintf("the topic %s does not exist; messages for it wait in the outbox until it is created, by you or by a broker that creates topics, or give another target", r.Topic)
+	}
 	if r.Unknown != "" {
 		return fmt.Sprintf("which consumer groups read %s is not known: %s; every group that reads it gets the messages", r.Topic, r.Unknown)
 	}
-	names := strings.Join(r.Others, ", ")
-	if more := len(r.Others) - namedGroups; more > 0 {
-		names = fmt.Sprintf("%s and %d more", strings.Join(r.Others[:namedGroups], ", "), more)
-	}
+	return r.readBy() + r.doubts()
+}
+
+// readBy says which groups are known to read the topic.
+func (r Reach) readBy() string {
+	names := firstOf(r.Others)
 	group, read, get, other := "groups", "read", "they get", "other "
 	if len(r.Others) == 1 {
 		group, read, get = "group", "reads", "it gets"
@@ -61,7 +74,36 @@ func (r Reach) Explain() string {
 	case !r.Again:
 		return fmt.Sprintf("%d %s %s %s: %s; no group has had the messages yet", len(r.Others), group, read, r.Topic, names)
 	}
-	return fmt.Sprintf("%d %s%s %s %s: %s; %s the messages again, and an inbox recognises them by the ids that they keep", len(r.Others), other, group, read, r.Topic, names, get)
+	return fmt.Sprintf("%d %s%s %s %s: %s; %s the messages again, and an inbox recognises them by the ids that they keep",
+		len(r.Others), other, group, read, r.Topic, names, get)
+}
+
+// doubts says which groups and brokers gave no answer; empty where all did.
+func (r Reach) doubts() string {
+	text := ""
+	if len(r.Unasked) > 0 {
+		names := make([]string, len(r.Unasked))
+		for i, g := range r.Unasked {
+			names[i] = fmt.Sprintf("%s (%s)", g.Group, g.Why)
+		}
+		text = "; whether these groups read it is not known: " + firstOf(names)
+	}
+	switch r.Unlisted {
+	case 0:
+	case 1:
+		text += "; groups of 1 broker that did not answer are not in this"
+	default:
+		text += fmt.Sprintf("; groups of %d brokers that did not answer are not in this", r.Unlisted)
+	}
+	return text
+}
+
+// firstOf names the first namedGroups groups, and says how many more there are.
+func firstOf(names []string) string {
+	if more := len(names) - namedGroups; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedGroups], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // reaches says of messages where they go and who gave them up, in the order of topics.
@@ -86,112 +128,4 @@ func reaches(sent []*Candidate) []Reach {
 	}
 	slices.SortFunc(all, func(a, b Reach) int { return cmp.Compare(a.Topic, b.Topic) })
 	return all
-}
-
-const (
-	// readersTimeout bounds a question to the brokers: people wait for the answer.
-	readersTimeout = 3 * time.Second
-	// readersPause is how long they are not asked again after they did not answer.
-	readersPause = 10 * time.Second
-)
-
-// Reaching returns r, which then asks who reads the topics that messages are sent to. Without readers, which may be nil,
-// it says that this is not known.
-func Reaching(r Redriver, readers Readers) Redriver {
-	return &reachingRedriver{Redriver: r, readers: readers}
-}
-
-type reachingRedriver struct {
-	Redriver
-	readers Readers
-
-	mu       sync.Mutex
-	askAgain time.Time // nothing is asked before
-}
-
-// ask fills in the groups that read the topics. It never fails: what is not known is said.
-func (r *reachingRedriver) ask(ctx context.Context, all []Reach) {
-	if len(all) == 0 {
-		return
-	}
-	unknown := func(why string) {
-		for i := range all {
-			all[i].Unknown = why
-		}
-	}
-	if r.readers == nil {
-		unknown("no brokers are given")
-		return
-	}
-	r.mu.Lock()
-	wait := time.Now().Before(r.askAgain)
-	r.mu.Unlock()
-	if wait {
-		unknown("the brokers did not answer a moment ago")
-		return
-	}
-	topics := make([]string, len(all))
-	for i := range all {
-		topics[i] = all[i].Topic
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readersTimeout)
-	defer cancel()
-	groups, err := r.readers.Readers(ctx, topics)
-	if err != nil {
-		why := "the brokers did not answer in time"
-		if errors.Is(err, ErrReadersRefused) {
-			why = ErrReadersRefused.Error()
-		} else {
-			r.mu.Lock()
-			r.askAgain = time.Now().Add(readersPause)
-			r.mu.Unlock()
-		}
-		unknown(why)
-		return
-	}
-	for i := range all {
-		all[i].Unknown = ""
-		for _, g := range slices.Sorted(slices.Values(groups[all[i].Topic])) {
-			if slices.Contains(all[i].Failed, g) {
-				all[i].FailedReads = true
-			} else {
-				all[i].Others = append(all[i].Others, g)
-			}
-		}
-	}
-}
-
-func (r *reachingRedriver) Redrive(ctx context.Context, req RedriveRequest) (Requeued, error) {
-	done, err := r.Redriver.Redrive(ctx, req)
-	if err == nil {
-		r.ask(ctx, done.Reaches)
-	}
-	return done, err
-}
-
-func (r *reachingRedriver) Preview(ctx context.Context, req RedriveRequest) (Requeued, error) {
-	would, err := r.Redriver.Preview(ctx, req)
-	if err == nil {
-		r.ask(ctx, would.Reaches)
-	}
-	return would, err
-}
-
-func (r *reachingRedriver) PlanOperation(ctx context.Context, n NewOperation) (Operation, error) {
-	o, err := r.Redriver.PlanOperation(ctx, n)
-	if err == nil {
-		r.ask(ctx, o.Reaches)
-	}
-	return o, err
-}
-
-// Operation asks of operations that have not begun: of the others it is too late.
-func (r *reachingRedriver) Operation(ctx context.Context, id uuid.UUID) (Operation, error) {
-	o, err := r.Redriver.Operation(ctx, id)
-	if err != nil || o.State != Planned {
-		o.Reaches = nil
-		return o, err
-	}
-	r.ask(ctx, o.Reaches)
-	return o, nil
 }

@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // TestReachOfAPlan: topics with their messages and the groups that failed, without what is left alone.
@@ -16,8 +22,14 @@ func TestReachOfAPlan(t *testing.T) {
 	p := PlanRedrive(RedriveRequest{}, nil, []*Candidate{record(1, retry), record(2, func(c *Candidate) { c.Group = "mail" }), record(3),
 		record(4), candidate(5, func(c *Candidate) { c.Origin.Topic = "stock" }), candidate(6, func(c *Candidate) { c.UnderWay = true })})
 	p.NewEvents()
-	want := "[{orders 3 [billing mail] true false [] no broker was asked} {orders.retry 1 [billing] true false [] no broker was asked} {stock 1 [] false false [] no broker was asked}]"
-	if got := fmt.Sprint(p.Result().Reaches); got != want {
+	want := "orders 3 [billing mail] true, orders.retry 1 [billing] true, stock 1 [] false"
+	var all []string
+	for _, r := range p.Result().Reaches {
+		if all = append(all, fmt.Sprint(r.Topic, " ", r.Messages, " ", r.Failed, " ", r.Again)); r.Unknown != NotAsked {
+			t.Errorf("%+v", r)
+		}
+	}
+	if got := strings.Join(all, ", "); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -37,7 +49,11 @@ func TestReachIsExplained(t *testing.T) {
 		"no other group than f is known to read orders.retry":                                                                   {Topic: "orders.retry", Failed: []string{"f"}, FailedReads: true, Again: true},
 		"no consumer group is known to read left.retry":                                                                         {Topic: "left.retry", Failed: []string{"f"}, Again: true},
 		"no consumer group is known to read orders":                                                                             {Topic: "orders"},
-		"which consumer groups read orders is not known: no brokers are given; every group that reads it gets the messages":     {Topic: "orders", Unknown: "no brokers are given"},
+		"no consumer group is known to read orders; whether these groups read it is not known: a (coordinator away), b (no answer)": {Topic: "orders",
+			Unasked: []UnaskedGroup{{"a", "coordinator away"}, {"b", "no answer"}}},
+		"no consumer group is known to read orders; groups of 2 brokers that did not answer are not in this":                                                         {Topic: "orders", Unlisted: 2},
+		"the topic orders does not exist; messages for it wait in the outbox until it is created, by you or by a broker that creates topics, or give another target": {Topic: "orders", Missing: true},
+		"which consumer groups read orders is not known: no brokers are given; every group that reads it gets the messages":                                          {Topic: "orders", Unknown: "no brokers are given"},
 	} {
 		if got := r.Explain(); got != want {
 			t.Errorf("%s\nwant %s", got, want)
@@ -48,19 +64,27 @@ func TestReachIsExplained(t *testing.T) {
 	}
 }
 
-// readers answers with groups or an error, or not at all.
+// readers answers with groups or an error, when it is let.
 type readers struct {
-	groups map[string][]string
-	err    error
-	asked  int
+	reading Reading
+	err     error
+	asked   atomic.Int32
+	let     chan struct{} // nil lets it answer at once
 }
 
-func (r *readers) Readers(ctx context.Context, _ []string) (map[string][]string, error) {
-	r.asked++
+func (r *readers) Readers(ctx context.Context, _ []string) (Reading, error) {
+	r.asked.Add(1)
 	if _, bounded := ctx.Deadline(); !bounded {
-		return nil, errors.New("it may take for ever")
+		return Reading{}, errors.New("it may take for ever")
 	}
-	return r.groups, r.err
+	if r.let != nil {
+		select {
+		case <-r.let:
+		case <-ctx.Done():
+			return Reading{}, ctx.Err()
+		}
+	}
+	return r.reading, r.err
 }
 
 // sender is a redriver that sends to one topic.
@@ -76,6 +100,9 @@ func (s sender) Preview(context.Context, RedriveRequest) (Requeued, error) {
 	return Requeued{Reaches: s.reach()}, nil
 }
 func (s sender) PlanOperation(context.Context, NewOperation) (Operation, error) {
+	return Operation{State: Planned, Reaches: s.reach()}, nil
+}
+func (s sender) Operation(context.Context, uuid.UUID) (Operation, error) {
 	return Operation{State: Planned, Reaches: s.reach()}, nil
 }
 
@@ -99,7 +126,7 @@ func TestReachingAsksTheBrokers(t *testing.T) {
 	}
 	for way, ask := range ways {
 		for want, answer := range map[string]*readers{
-			"[b c] ":                                {groups: map[string][]string{"orders": {"c", "billing", "b"}, "stock": {"z"}}},
+			"[b c] ":                                {reading: Reading{Groups: map[string][]string{"orders": {"c", "billing", "b"}, "stock": {"z"}}}},
 			"[] " + ErrReadersRefused.Error():       {err: fmt.Errorf("list: %w", ErrReadersRefused)},
 			"[] the brokers did not answer in time": {err: context.DeadlineExceeded},
 		} {
@@ -112,18 +139,111 @@ func TestReachingAsksTheBrokers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", way, got, err)
 		}
 	}
-	away := &readers{err: errors.New("no broker")}
-	r := Reaching(sender{}, away)
-	for range 3 {
-		if _, err := ways["redrive"](r); err != nil {
+}
+
+// TestReachingAsksSeldom: questions at the same time are one, its answer is used again for some seconds, and brokers that did
+// not answer or refused to are left in peace for longer: a key that may only read cannot make the desk ask at each request.
+func TestReachingAsksSeldom(t *testing.T) {
+	t.Parallel()
+	look := func(ctx context.Context, r Redriver) Reach {
+		o, err := r.Operation(ctx, uuid.Nil)
+		if err != nil {
 			t.Fatal(err)
 		}
+		return o.Reaches[0]
 	}
-	if away.asked != 1 {
-		t.Errorf("brokers that did not answer were asked %d times at once", away.asked)
+	synctest.Test(t, func(t *testing.T) {
+		brokers := &readers{reading: Reading{Groups: map[string][]string{"orders": {"a"}}}, let: make(chan struct{})}
+		r := Reaching(sender{}, brokers)
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if got := look(t.Context(), r); !slices.Equal(got.Others, []string{"a"}) {
+					t.Errorf("%+v", got)
+				}
+			})
+		}
+		synctest.Wait()
+		close(brokers.let)
+		all.Wait()
+		look(t.Context(), r)
+		if n := brokers.asked.Load(); n != 1 {
+			t.Errorf("21 looks at once asked %d times", n)
+		}
+		time.Sleep(readersFresh)
+		if look(t.Context(), r); brokers.asked.Load() != 2 {
+			t.Errorf("later: asked %d times in all, want 2", brokers.asked.Load())
+		}
+	})
+	for why, err := range map[string]error{"the brokers could not be asked": errors.New("no broker"),
+		ErrReadersRefused.Error(): fmt.Errorf("list: %w", ErrReadersRefused)} {
+		synctest.Test(t, func(t *testing.T) {
+			away := &readers{err: err}
+			r := Reaching(sender{}, away)
+			for range 3 {
+				if got := look(t.Context(), r); got.Unknown != why {
+					t.Errorf("%+v, want %q", got, why)
+				}
+			}
+			if n := away.asked.Load(); n != 1 {
+				t.Errorf("brokers that did not answer were asked %d times at once", n)
+			}
+			time.Sleep(readersPause)
+			if look(t.Context(), r); away.asked.Load() != 2 {
+				t.Errorf("later: asked %d times in all, want 2", away.asked.Load())
+			}
+		})
 	}
-	r.(*reachingRedriver).askAgain = time.Time{}
-	if got, err := ways["redrive"](r); err != nil || away.asked != 2 || got[0].Unknown == "" {
-		t.Errorf("later: asked %d times, %+v, %v", away.asked, got, err)
+}
+
+// slowReaders answer after a time.
+type slowReaders time.Duration
+
+func (s slowReaders) Readers(ctx context.Context, _ []string) (Reading, error) {
+	select {
+	case <-time.After(time.Duration(s)):
+		return Reading{}, nil
+	case <-ctx.Done():
+		return Reading{}, ctx.Err()
 	}
+}
+
+// TestReachingWaitsAndAsksInTurn: a caller that waited for its turn has the whole time for its own question. Brokers that
+// answer in time are not called silent.
+func TestReachingWaitsAndAsksInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := Reaching(sender{}, slowReaders(readersTimeout-100*time.Millisecond)).(*reachingRedriver)
+		var all sync.WaitGroup
+		for _, topic := range []string{"orders", "invoices"} {
+			all.Go(func() {
+				if _, why := r.answersOf(t.Context(), []string{topic}); why != "" {
+					t.Errorf("%s: %s", topic, why)
+				}
+			})
+		}
+		all.Wait()
+		if _, why := r.answersOf(t.Context(), []string{"parcels"}); why != "" {
+			t.Errorf("the next one: %s", why)
+		}
+	})
+}
+
+// TestReachingEndsWithItsCaller: a client that goes away ends its question, and that says nothing about the brokers.
+func TestReachingEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		brokers := &readers{reading: Reading{Missing: []string{"orders"}}, let: make(chan struct{})}
+		r := Reaching(sender{}, brokers)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { time.Sleep(time.Second); cancel() }()
+		began := time.Now()
+		if o, err := r.Operation(ctx, uuid.Nil); err != nil || o.Reaches[0].Unknown == "" || time.Since(began) != time.Second {
+			t.Errorf("%+v, %v after %v", o.Reaches, err, time.Since(began))
+		}
+		close(brokers.let)
+		if o, err := r.Operation(t.Context(), uuid.Nil); err != nil || o.Reaches[0].Unknown != "" || !o.Reaches[0].Missing {
+			t.Errorf("the next one: %+v, %v", o.Reaches, err)
+		}
+	})
 }

@@ -22,7 +22,7 @@ type RedactionRules struct {
 	// $.items[*].pan, $..password for any depth, ["a.b"] for names with dots. Defaults to none.
 	Paths []string
 	// Headers name headers, in large or small letters; * stands for any characters. Defaults to none; the settings of
-	// the program have those that usually carry credentials.
+	// the program have headers that usually carry credentials.
 	Headers []string
 }
 

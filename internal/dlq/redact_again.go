@@ -21,12 +21,7 @@ func (r *Redactor) Again(of SubjectType, stored json.RawMessage) json.RawMessage
 	}
 	changed := r.payloadAgain(members)
 	if raw, there := members["headers"]; there && r.hasHeaders() {
-		hs, err := message.ParseHeaders(raw)
-		hidden := marshal(Redacted)
-		if err == nil {
-			hidden = message.MarshalHeaders(r.Headers(hs))
-		}
-		if err != nil || r.hidesAny(hs) {
+		if hidden, hides := r.headersAgain(raw); hides {
 			members["headers"], changed = hidden, true
 		}
 	}
@@ -53,11 +48,23 @@ func (r *Redactor) payloadAgain(members map[string]json.RawMessage) (changed boo
 	return string(members["payload"]) != string(payload)
 }
 
-func (r *Redactor) hidesAny(hs []message.Header) bool {
-	for _, h := range hs {
-		if r.hidesHeader(h) && string(h.Value) != Redacted {
-			return true
+// headersAgain hides what rules name in stored headers, which are pairs of a name and a value, and reports whether there was
+// something to hide. The headers are not read as those of an event: one that no event may have, for example without a
+// name, stands beside others.
+func (r *Redactor) headersAgain(stored json.RawMessage) (hidden json.RawMessage, hides bool) {
+	var pairs [][2]json.RawMessage
+	if json.Unmarshal(stored, &pairs) != nil {
+		return marshal(Redacted), true
+	}
+	for i, pair := range pairs {
+		var name, value string
+		if json.Unmarshal(pair[0], &name) != nil {
+			return marshal(Redacted), true
+		}
+		_ = json.Unmarshal(pair[1], &value) // another value is no text: a rule goes by the name
+		if r.hidesHeader(message.Header{Name: name, Value: []byte(value)}) && value != Redacted {
+			pairs[i][1], hides = marshal(Redacted), true
 		}
 	}
-	return false
+	return marshal(pairs), hides
 }

@@ -25,6 +25,8 @@ func TestRedactAgain(t *testing.T) {
 		"bytes":              {letter: Letter{Payload: []byte{0xff, 1}}, paths: []string{"$.card"}},
 		"a tombstone":        {letter: Letter{}, paths: []string{"$.card"}, same: true},
 		"a header":           {letter: Letter{Payload: []byte(`{}`), Headers: header}, headers: []string{"auth*"}},
+		"without a name":     {letter: Letter{Payload: []byte(`{}`), Headers: append([]message.Header{{Value: []byte("n")}, {Name: message.HeaderHops, Value: []byte("-5")}}, header...)}, headers: []string{"auth*"}},
+		"of no rule":         {letter: Letter{Payload: []byte(`{}`), Headers: []message.Header{{Value: []byte("n")}, {Name: "a", Value: []byte{0xff}}, {Name: "b"}}}, headers: []string{"cookie"}, same: true},
 		"another header":     {letter: Letter{Payload: []byte(`{}`), Headers: header}, headers: []string{"cookie"}, same: true},
 	} {
 		r := redactor(t, c.paths, c.headers)

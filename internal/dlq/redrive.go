@@ -28,7 +28,7 @@ const (
 )
 
 // DefaultMaxHops is how often a message is sent again in all, by redrives and replays, unless the request says
-// otherwise: a message that comes back dead each time is left alone in the end. MaxMaxHops is the most that may be said.
+// otherwise: a message that comes back dead each time is skipped in the end. MaxMaxHops is the most that may be said.
 const (
 	DefaultMaxHops = 3
 	MaxMaxHops     = 1000
@@ -94,7 +94,7 @@ func (l *Letter) CameFrom() (event uuid.UUID, redrive string) {
 	return event, ""
 }
 
-// SkipReason says why an investigation was left alone.
+// SkipReason says why an investigation was skipped.
 type SkipReason string
 
 const (
@@ -125,8 +125,8 @@ const (
 	TooManyHops SkipReason = "too_many_hops"
 	// Refused: the outbox does not take the message as it is.
 	Refused SkipReason = "refused"
-	// UnreadableHeaders: some of its headers are not what the outbox allows, for example have no name, and no others were
-	// given.
+	// UnreadableHeaders: some of its headers are not what the outbox allows, for example have no name, and not all of these
+	// were given.
 	UnreadableHeaders SkipReason = "unreadable_headers"
 	// OnlyCopy: it halts its key and was to be changed in its place, but only its row has the whole of what the edit
 	// replaces.
@@ -198,11 +198,11 @@ func (r SkipReason) Explain() string {
 	case NoRetryTopic:
 		return "its letter names no retry topic of a consumer group; give a target topic"
 	case TooManyHops:
-		return "its message was sent again as often as the limit of hops allows, and came back dead each time; find out why, then raise the limit (max_hops)"
+		return "its message was sent again as often as the limit of hops allows, and became a dead letter each time; find out why, then raise the limit (max_hops)"
 	case Refused:
 		return "the outbox does not take its message as it is; edit it"
 	case UnreadableHeaders:
-		return "some of its headers cannot be read, or have no name or a control character in it; the letter has them as they are (postrider dlq show): give headers (--header), or send it without any (--header-none)"
+		return "some of its headers cannot be read, or have no name or a control character in it; the letter has them as they are (postrider dlq show): give all of these (--header), send each as the text of its value (--header-text), or send it without any (--header-none)"
 	case OnlyCopy:
 		return "it halts its key, and only its row has the whole of what the edit replaces: let its key go first (postrider outbox release)"
 	case DeadLetterTopic:
@@ -217,7 +217,7 @@ func (r SkipReason) Explain() string {
 	return string(r)
 }
 
-// Skip is an investigation that was left alone.
+// Skip is an investigation that was skipped: nothing was done with it.
 type Skip struct {
 	Entry  uuid.UUID
 	Reason SkipReason
@@ -261,7 +261,7 @@ type RedriveRequest struct {
 	// Edit, if not nil, changes the message; then there must be one entry.
 	Edit *Edit
 	// Repair, if not nil, gives headers to messages with headers that cannot be read; without it, and without an Edit of
-	// headers, these messages are left alone.
+	// headers, these messages are skipped.
 	Repair *Repair
 	// Operation is the operation that asks, if any.
 	Operation uuid.UUID
@@ -284,7 +284,7 @@ func (r RedriveRequest) Check() error {
 	case len(r.Entries) > MaxRedrive:
 		return fmt.Errorf("%w: %d investigations are named, the limit is %d; an operation sends more", ErrRequest, len(r.Entries), MaxRedrive)
 	case r.Actor == "":
-		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case r.MaxHops < 0 || r.MaxHops > MaxMaxHops:
 		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, r.MaxHops, MaxMaxHops)
 	case r.Edit != nil && len(r.Entries) != 1:

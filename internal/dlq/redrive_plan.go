@@ -3,7 +3,6 @@ package dlq
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -34,6 +33,8 @@ type Candidate struct {
 	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record.
 	Event    uuid.UUID
 	OutboxID *int64
+	// foreign says that the outbox does not have the event.
+	foreign bool
 	// Episode is how often that event was given up.
 	Episode int32
 	// Group is the consumer group that gave the message up; empty where none did, or it is not known.
@@ -51,7 +52,7 @@ type Candidate struct {
 	// Bytes is about how large the message is.
 	Bytes int64
 
-	// Skip is why the investigation is left alone; empty where its message is sent. This and what follows is decided.
+	// Skip is why the investigation is skipped; empty where its message is sent. This and what follows is decided.
 	Skip SkipReason
 	// Target is the topic that the message is sent to.
 	Target string
@@ -151,14 +152,15 @@ func (p *RedrivePlan) ownPlace(c *Candidate) bool {
 }
 
 // chooseHeaders decides which headers are sent instead of the message's own, if any. A message with headers that cannot
-// be read is left alone if the request does not say what to send: without these headers it would be another message.
+// be read is skipped if the request does not say what to send: without these headers it would be another message. So it
+// is if the request gives some of them and not all.
 func (p *RedrivePlan) chooseHeaders(c *Candidate) {
 	edit, repair := p.Request.Edit, p.Request.Repair
 	switch {
 	case edit != nil && edit.Headers != nil:
 		c.Headers = edit.Headers
 	case !c.Unreadable:
-	case repair == nil || c.Readable == nil && !repair.None:
+	case repair == nil, c.Readable == nil && !repair.None, !repair.Mends(c.Readable):
 		c.Skip = UnreadableHeaders
 	default:
 		c.Headers = repair.Apply(c.Readable)
@@ -210,22 +212,23 @@ func (p *RedrivePlan) LeaveForLater(limit int) {
 	}
 }
 
-// Events are the candidates that are events of the outbox, by the events' ids.
+// Events are the candidates that are events of the outbox, by the events' ids. Until CheckOutbox they may be of other outboxes
+// too, several with one id.
 func (p *RedrivePlan) Events() []*Candidate {
-	byID := p.byOutboxID()
-	events := make([]*Candidate, 0, len(byID))
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		events = append(events, byID[id])
+	var events []*Candidate
+	for _, c := range p.Candidates {
+		if c.Skip == "" && c.OutboxID != nil && c.Event != uuid.Nil && !c.foreign {
+			events = append(events, c)
+		}
 	}
+	slices.SortStableFunc(events, func(a, b *Candidate) int { return cmp.Compare(*a.OutboxID, *b.OutboxID) })
 	return events
 }
 
 func (p *RedrivePlan) byOutboxID() map[int64]*Candidate {
 	byID := map[int64]*Candidate{}
-	for _, c := range p.Candidates {
-		if c.Skip == "" && c.OutboxID != nil && c.Event != uuid.Nil {
-			byID[*c.OutboxID] = c
-		}
+	for _, c := range p.Events() {
+		byID[*c.OutboxID] = c
 	}
 	return byID
 }
@@ -236,6 +239,9 @@ func (p *RedrivePlan) CheckOutbox(standings []EventStanding) {
 	for i, c := range p.Events() {
 		changed := p.Edited(c) || c.Target != c.Origin.Topic
 		switch s := standings[i]; {
+		case s.State == "":
+			// Another source's, or removed by retention. Its id may be that of another event here.
+			c.foreign = true
 		case s.waits():
 			c.Skip = AlreadyQueued
 		case s.State == eventPublished && !changed:
@@ -290,6 +296,16 @@ func (p *RedrivePlan) NewEvents() (fresh []*Candidate) {
 // Sent are the candidates that were not skipped.
 func (p *RedrivePlan) Sent() []*Candidate {
 	return slices.DeleteFunc(slices.Clone(p.Candidates), func(c *Candidate) bool { return c.Skip != "" })
+}
+
+// InPlace returns the events that were redriven in their place.
+func (p *RedrivePlan) InPlace() (events []int64) {
+	for _, c := range p.Sent() {
+		if c.InPlace {
+			events = append(events, *c.OutboxID)
+		}
+	}
+	return events
 }
 
 // Result says what the redrive did.

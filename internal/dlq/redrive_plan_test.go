@@ -20,7 +20,7 @@ type redriveCase struct {
 	own []string
 	// bytes bounds a batch of an operation; 0 does not.
 	bytes int
-	// standings are those of events by their ids in the outbox; an event without one is gone.
+	// standings are the standings of events, by their ids in the outbox; an event without one is gone.
 	standings map[int64]EventStanding
 	// halting and behind are what the outbox says of keys.
 	halting, behind []int64
@@ -78,7 +78,11 @@ func (c *redriveCase) plan() *RedrivePlan {
 	}
 	var standings []EventStanding
 	for _, e := range p.Events() {
-		standings = append(standings, c.standings[*e.OutboxID])
+		s := c.standings[*e.OutboxID]
+		if s.State == "" && slices.Contains(slices.Concat(c.halting, c.behind), *e.OutboxID) {
+			s.State = "dead_lettered" // or no key would be halted by it, and none behind it
+		}
+		standings = append(standings, s)
 	}
 	p.CheckOutbox(standings)
 	for _, e := range p.CheckKeys(c.halting, c.behind) {
@@ -86,6 +90,30 @@ func (c *redriveCase) plan() *RedrivePlan {
 	}
 	p.NewEvents()
 	return p
+}
+
+// TestPlanKnowsItsOwnEvents: the outbox of another source has the same ids. An event of it is not taken for the event of this
+// outbox with its id: neither is redriven in place of the other.
+func TestPlanKnowsItsOwnEvents(t *testing.T) {
+	t.Parallel()
+	own, foreign := candidate(1), candidate(1)
+	foreign.Event = uuid.New()
+	p := PlanRedrive(RedriveRequest{}, nil, []*Candidate{own, foreign})
+	standings := map[uuid.UUID]EventStanding{own.Event: {"dead_lettered", 1}}
+	var asked []EventStanding
+	for _, e := range p.Events() {
+		asked = append(asked, standings[e.Event])
+	}
+	if len(asked) != 2 {
+		t.Fatalf("the outbox is asked about %d events, want both", len(asked))
+	}
+	p.CheckOutbox(asked)
+	if left := p.Events(); len(left) != 1 || left[0] != own {
+		t.Errorf("its own events are %v", left)
+	}
+	if inPlace := p.CheckKeys([]int64{1}, nil); len(inPlace) != 1 || inPlace[0] != own {
+		t.Errorf("redriven in place are %v", inPlace)
+	}
 }
 
 func runRedrives(t *testing.T, cases map[string]redriveCase) {
@@ -233,7 +261,7 @@ func TestPlanOfHeaders(t *testing.T) {
 	runRedrives(t, map[string]redriveCase{
 		"readable ones stay":                  {request: repair, candidates: one(), want: "1 new for orders"},
 		"nothing was said":                    {candidates: one(readable), want: skipped},
-		"given, with those that can be read":  {request: repair, candidates: one(readable), want: "1 new for orders with headers b=2 a=1"},
+		"given, with the readable ones":       {request: repair, candidates: one(readable), want: "1 new for orders with headers b=2 a=1"},
 		"given, and none can be read":         {request: repair, candidates: one(none), want: "1 new for orders with headers a=1"},
 		"given, but the others are elsewhere": {request: repair, candidates: one(referred), want: skipped},
 		"without any":                         {request: bare, candidates: one(readable), want: "1 new for orders with headers"},

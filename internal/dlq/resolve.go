@@ -31,8 +31,28 @@ type Change struct {
 	Metadata json.RawMessage
 	// Assignee is the person who looks at it; empty means no person.
 	Assignee *string
+	// IfAssignee is with whom it must be until now: of two people who take it at once, one gets it. Empty means with no person.
+	// It goes with Assignee. Defaults to nil: with whomever it is.
+	IfAssignee *string
 	// Actor is who changes it. Required.
 	Actor string
+}
+
+// ErrTaken is wrapped by errors about what is with another person than the one who was expected.
+var ErrTaken = errors.New("it is with another person")
+
+// NotTaken reports why what is with a person cannot become the assignee's. What is with the assignee already can.
+func NotTaken(is string, expected, assignee *string) error {
+	if expected == nil || is == *expected || is == *assignee {
+		return nil
+	}
+	with := func(name string) string {
+		if name == "" {
+			return "unassigned"
+		}
+		return fmt.Sprintf("with %q", name)
+	}
+	return fmt.Errorf("%w: %s, and was expected %s; look again before you take it", ErrTaken, with(is), with(*expected))
 }
 
 // Bounds of the texts that are written into investigations, in bytes.
@@ -46,11 +66,13 @@ const (
 func (c Change) Check() error {
 	switch {
 	case c.Actor == "":
-		return fmt.Errorf("%w: nobody makes the change", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case c.Status != nil && !slices.Contains(Statuses(), *c.Status):
 		return fmt.Errorf("%w: resolution_status %q is not known; it is one of %v", ErrRequest, *c.Status, Statuses())
 	case c.Status == nil && c.Notes == nil && c.ResolvedBy == nil && c.Metadata == nil && c.Assignee == nil:
 		return fmt.Errorf("%w: nothing is to be changed", ErrRequest)
+	case c.IfAssignee != nil && c.Assignee == nil:
+		return fmt.Errorf("%w: if_assignee goes with assignee", ErrRequest)
 	case c.Metadata != nil && (len(c.Metadata) > MaxMetadata || !isObject(c.Metadata)):
 		return fmt.Errorf("%w: metadata must be a JSON object of at most %d bytes, without NUL characters", ErrRequest, MaxMetadata)
 	}
@@ -59,8 +81,10 @@ func (c Change) Check() error {
 		value *string
 		limit int
 	}{{"resolution_notes", c.Notes, MaxNotes}, {"resolved_by", c.ResolvedBy, MaxName}, {"assignee", c.Assignee, MaxName}} {
-		if text.value != nil && (len(*text.value) > text.limit || storableText(*text.value, text.limit) != *text.value) {
-			return fmt.Errorf("%w: %s must be UTF-8 text without NUL characters of at most %d bytes", ErrRequest, text.name, text.limit)
+		if text.value != nil {
+			if err := plain(text.name, *text.value, text.limit); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -102,7 +126,7 @@ type Purge struct {
 func (p Purge) Check() error {
 	switch {
 	case p.Actor == "":
-		return fmt.Errorf("%w: nobody purges", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case (len(p.Entries) > 0) == !p.OlderThan.IsZero():
 		return fmt.Errorf("%w: give either ids or older_than", ErrRequest)
 	case len(p.Entries) > 0 && p.Filter != (Filter{}):

@@ -110,8 +110,10 @@ func (s *Search) Check() error {
 	case !storableTime(f.From).Equal(f.From) || !storableTime(f.To).Equal(f.To):
 		return fmt.Errorf("%w: from and to must be in the years 1 to 9999", ErrRequest)
 	}
-	for _, text := range []struct{ name, value string }{{"subject_type", string(f.Subject.Type)}, {"subject_id", f.Subject.ID}, {"topic", f.Topic},
-		{"error_code", f.ErrorCode}, {"assignee", f.Assignee}, {"consumer_group", f.ConsumerGroup}, {"dlq_topic", f.DLQTopic}, {"text", f.Message}, {"reason", f.Word}} {
+	for _, text := range []struct{ name, value string }{
+		{"subject_type", string(f.Subject.Type)}, {"subject_id", f.Subject.ID}, {"topic", f.Topic}, {"error_code", f.ErrorCode},
+		{"assignee", f.Assignee}, {"consumer_group", f.ConsumerGroup}, {"dlq_topic", f.DLQTopic}, {"text", f.Message}, {"reason", f.Word},
+	} {
 		if err := plain(text.name, text.value, MaxFilterText); err != nil {
 			return err
 		}
@@ -138,6 +140,14 @@ type Page struct {
 	Next string
 	// Incomplete says that the search ended after MaxSkim investigations, before the page was full: there may be others
 	// behind Next. What was found is right and in its order.
+	Incomplete bool
+}
+
+// Neighbours are the investigations before and behind one in a list.
+type Neighbours struct {
+	// Previous comes before it, Next behind it; uuid.Nil where there is none.
+	Previous, Next uuid.UUID
+	// Incomplete says that one of them was looked for among MaxSkim investigations in vain, and there may be one further on.
 	Incomplete bool
 }
 
@@ -175,7 +185,7 @@ type Redrive struct {
 	CreatedAt, FinishedAt time.Time
 }
 
-// MaxLetters is how many letters, and how many redrives, a Detail has at most.
+// MaxLetters is how many letters, how many redrives, and how many operations, a Detail has at most.
 const MaxLetters = 100
 
 // Detail is an investigation with what belongs to it.
@@ -186,9 +196,26 @@ type Detail struct {
 	Letters []Letter
 	// Redrives are the newest first, at most MaxLetters.
 	Redrives []Redrive
+	// Operations are the operations that it is in, the newest first, at most MaxLetters.
+	Operations []Treatment
 	// Stopped is the task that its event belongs to, while the investigation is pending and only a retry moves that task; nil
 	// otherwise.
 	Stopped *StoppedTask
+	// Archived is the task that it is about, or that its event belongs to, where that was archived; nil otherwise.
+	Archived *ArchivedTask
+}
+
+// ArchivedTask is a task that was archived. It is not retried any more.
+type ArchivedTask struct {
+	// UUID is the id of the task.
+	UUID uuid.UUID
+	// State is the state that it is in.
+	State string
+	// At is when it was archived.
+	At time.Time
+	// InArchive says that it was moved to the archive. Otherwise it is in the archived state of its machine: it was
+	// dead-lettered, and read after seven days without a change.
+	InArchive bool
 }
 
 // Stats are numbers of all investigations.
@@ -242,7 +269,7 @@ type RevealRequest struct {
 func (r RevealRequest) Check() error {
 	switch {
 	case r.Actor == "":
-		return fmt.Errorf("%w: nobody looks", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case r.Entry == uuid.Nil:
 		return fmt.Errorf("%w: no investigation is named", ErrRequest)
 	}

@@ -164,7 +164,8 @@ func (s *snapshot) showHeaders(l *Letter, r *Redactor) {
 	s.TraceID = tracecontext.ID(shown)
 	hs := message.MarshalHeaders(shown)
 	if len(hs) > MaxSnapshotBytes {
-		s.HeadersTruncated = fmt.Sprintf("%d headers of %d bytes are left out, they are in dlq_letter.headers of letter %s", len(l.Headers), len(hs), l.ID)
+		s.HeadersTruncated = fmt.Sprintf("%d headers of %d bytes are left out, they are in dlq_letter.headers of letter %s",
+			len(l.Headers), len(hs), l.ID)
 		return
 	}
 	s.Headers = hs

@@ -29,9 +29,11 @@ func (c *Collector) opening(letters []Letter) []trace.Span {
 		if !from.IsSampled() {
 			continue
 		}
-		_, span := c.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), from), "dlq.open", trace.WithSpanKind(trace.SpanKindConsumer),
+		_, span := c.tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), from), "dlq.open",
+			trace.WithSpanKind(trace.SpanKindConsumer),
 			trace.WithAttributes(tracecontext.Processing(l.DLQTopic)...), trace.WithAttributes(tracecontext.At(l.DLQPartition, l.DLQOffset)...),
-			trace.WithAttributes(attribute.String("dlq.letter_id", tracecontext.Text(l.ID)), attribute.String("dlq.subject_type", string(l.Subject.Type)),
+			trace.WithAttributes(attribute.String("dlq.letter_id", tracecontext.Text(l.ID)),
+				attribute.String("dlq.subject_type", string(l.Subject.Type)),
 				attribute.String("dlq.subject_id", tracecontext.Text(l.Subject.ID)), attribute.String("dlq.reason", string(l.Reason)),
 				attribute.String("dlq.error_code", tracecontext.Text(l.ErrorCode))))
 		spans = append(spans, span)

@@ -116,11 +116,12 @@ func NewWatch(cfg WatchConfig) (*Watch, error) {
 		return nil, fmt.Errorf("watch: register metrics: %w", err)
 	}
 	w := &Watch{cfg: cfg, metrics: m}
-	w.watcher = loop.Watcher{Interval: cfg.Interval, Timeout: watchTime, Logger: cfg.Logger.With(slog.String("component", "watch")), Readings: []loop.Reading{
-		{Check: "investigations", Read: w.readStanding, Failed: m.errors.WithLabelValues("investigations").Inc},
-		{Check: "opened_groups", Read: w.readOpened, Failed: m.errors.WithLabelValues("opened_groups").Inc},
-		{Check: "closed_investigations", Read: w.readClosed, Failed: m.errors.WithLabelValues("closed_investigations").Inc},
-	}}
+	w.watcher = loop.Watcher{Interval: cfg.Interval, Timeout: watchTime, Logger: cfg.Logger.With(slog.String("component", "watch")),
+		Readings: []loop.Reading{
+			{Check: "investigations", Read: w.readStanding, Failed: m.errors.WithLabelValues("investigations").Inc},
+			{Check: "opened_groups", Read: w.readOpened, Failed: m.errors.WithLabelValues("opened_groups").Inc},
+			{Check: "closed_investigations", Read: w.readClosed, Failed: m.errors.WithLabelValues("closed_investigations").Inc},
+		}}
 	if cfg.Lag != nil {
 		w.watcher.Readings = append(w.watcher.Readings, loop.Reading{Check: "lag", Read: w.readLag, Failed: m.errors.WithLabelValues("lag").Inc})
 	}

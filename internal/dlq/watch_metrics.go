@@ -44,11 +44,12 @@ func newWatchMetrics(cfg WatchConfig) (*watchMetrics, error) {
 		ages: &agesSnapshot{desc: prometheus.NewDesc("postrider_dlq_pending_age_seconds",
 			"Ages of the investigations that are pending now, of the 10000 oldest at most. It shows a moment: its buckets fall when investigations are closed, so use no rate of it.", nil, nil)},
 		resolved: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_dlq_investigations_resolved_total",
-			Help: "Investigations closed since this process began to watch, by whomever, by what they came to (manually_resolved, permanently_failed, cancelled) and reason. Counted some seconds later; those that were purged by then are not."},
+			Help: "Investigations closed since this process began to watch, by people, programs and SQL, by what they came to (manually_resolved, permanently_failed, cancelled) and reason. Counted some seconds later; investigations that were purged by then are not."},
 			[]string{"resolution_status", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_dlq_investigation_duration_seconds",
 			Help:    "Time from the opening of investigations to their closing, counted as postrider_dlq_investigations_resolved_total.",
-			Buckets: []float64{60, 600, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 28 * 86400}}, []string{"resolution_status", "reason"}),
+			Buckets: []float64{60, 600, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 28 * 86400}},
+			[]string{"resolution_status", "reason"}),
 		groups: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_dlq_groups",
 			Help: fmt.Sprintf("Groups of investigations of one cause, by state (new, ongoing, regressed, resolved, muted); up to %d of a state are counted.", watchAges)}, []string{"state"}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_dlq_groups_opened_total",
@@ -85,7 +86,8 @@ func newWatchMetrics(cfg WatchConfig) (*watchMetrics, error) {
 	if cfg.Registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.pending, m.oldest, m.maxAge, m.ages, m.resolved, m.duration, m.groups, m.opened, m.readAt, m.errors, m.lag, m.lagReadAt} {
+	for _, c := range []prometheus.Collector{m.pending, m.oldest, m.maxAge, m.ages, m.resolved, m.duration, m.groups, m.opened, m.readAt,
+		m.errors, m.lag, m.lagReadAt} {
 		if err := cfg.Registerer.Register(c); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,9 @@ select concat_ws(' | ', 'relation', name, relkind::text, relpersistence::text, r
 from rel
 union all
 select concat_ws(' | ', 'column', name, rank() over (partition by rel.oid order by attnum), attname, format_type(atttypid, atttypmod),
-	attnotnull::text, attidentity::text, attgenerated::text, attstorage::text, attacl::text, attoptions::text,
+	attnotnull::text, attidentity::text, attgenerated::text, attstorage::text, attacl::text,
+	-- PostgreSQL 15.20 notes there when the column was made: pg_attver.
+	(select array_agg(o) from unnest(attoptions) o where o not like 'pg\_attver=%')::text,
 	pg_get_expr(d.adbin, d.adrelid), col_description(rel.oid, attnum))
 from rel join pg_attribute a on a.attrelid = rel.oid and attnum > 0 and not attisdropped
 left join pg_attrdef d on d.adrelid = rel.oid and d.adnum = attnum

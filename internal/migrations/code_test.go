@@ -151,8 +151,8 @@ func TestCodeOfAnOlderBinary(t *testing.T) {
 	}
 }
 
-// TestSomebodyElseNeedsAView: if a view outside of the schema needs one of ours, the error names it, and it stays.
-func TestSomebodyElseNeedsAView(t *testing.T) {
+// TestAForeignViewNeedsOurs: if a view outside of the schema needs one of ours, the error names it, and it stays.
+func TestAForeignViewNeedsOurs(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.NewEmpty(t).Conn(t)
 	r := migrations.New(conn, load(t, coded()))

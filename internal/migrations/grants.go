@@ -27,9 +27,9 @@ var (
 
 // Grants returns the rights that RolesScript grants, one by one, so that a login that holds all rights of a role can be
 // told from one that does not. The script is the only place where the rights are written down.
-func Grants() ([]Grant, error) {
+func Grants(parts []Part) ([]Grant, error) {
 	var all []Grant
-	script := scriptBlock.ReplaceAllString(scriptComment.ReplaceAllString(rolesScript, ""), "")
+	script := scriptBlock.ReplaceAllString(scriptComment.ReplaceAllString(RolesScript(parts), ""), "")
 	for statement := range strings.SplitSeq(script, ";") {
 		statement = strings.Join(strings.Fields(statement), " ")
 		if !strings.HasPrefix(statement, "grant ") {
@@ -37,7 +37,7 @@ func Grants() ([]Grant, error) {
 		}
 		m := grantForm.FindStringSubmatch(statement)
 		if m == nil {
-			return nil, fmt.Errorf("migrations: roles.sql has a grant that is not understood: %s", statement)
+			return nil, fmt.Errorf("migrations: the script of roles has a grant that is not understood: %s", statement)
 		}
 		kind := "table"
 		switch m[2] {
@@ -49,7 +49,7 @@ func Grants() ([]Grant, error) {
 		for _, privilege := range outside(m[1]) {
 			word := privilegeForm.FindStringSubmatch(privilege)
 			if word == nil {
-				return nil, fmt.Errorf("migrations: roles.sql grants %q, which is not understood", privilege)
+				return nil, fmt.Errorf("migrations: the script of roles grants %q, which is not understood", privilege)
 			}
 			var columns []string
 			if word[2] != "" {

@@ -22,6 +22,8 @@ var (
 	historyList string
 	//go:embed history/list_code.sql
 	historyListCode string
+	//go:embed history/list_parts.sql
+	historyListParts string
 	//go:embed history/insert.sql
 	historyInsert string
 )
@@ -49,6 +51,11 @@ type history struct {
 	made       bool // the tables are there
 	migrations map[string][]applied
 	code       map[string][]appliedCode
+	parts      []Part // what it was installed with
+
+	// What choose settled.
+	rooms, leftOut []*Room
+	added          []Part
 }
 
 // newest is the version of a room.
@@ -69,17 +76,29 @@ func (h *history) replaced(room, checksum string) bool {
 	return slices.ContainsFunc(h.code[room], func(row appliedCode) bool { return row.Checksum == checksum && row.ReplacedAt != nil })
 }
 
-// history reads what the database says was applied: nothing when the tables are absent.
+func noHistory() *history {
+	return &history{migrations: map[string][]applied{}, code: map[string][]appliedCode{}}
+}
+
+// history reads what the database says was applied, nothing when the tables are absent, and settles which rooms it is to have.
 func (r *Runner) history(ctx context.Context) (*history, error) {
-	h := &history{migrations: map[string][]applied{}, code: map[string][]appliedCode{}}
-	var byRooms bool
-	if err := r.conn.QueryRow(ctx, historyExists).Scan(&h.made, &byRooms); err != nil {
+	h, err := r.readHistory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h, r.choose(h)
+}
+
+func (r *Runner) readHistory(ctx context.Context) (*history, error) {
+	h := noHistory()
+	var current bool
+	if err := r.conn.QueryRow(ctx, historyExists).Scan(&h.made, &current); err != nil {
 		return nil, fmt.Errorf("migrations: look for postrider.schema_migration: %w", err)
 	}
 	if !h.made {
 		return h, nil
 	}
-	if !byRooms {
+	if !current {
 		return nil, fmt.Errorf("migrations: %w: postrider.schema_migration is of a version before the first release, from which no way leads here; drop the schema postrider and migrate anew", ErrChanged)
 	}
 	rows, err := r.conn.Query(ctx, historyList)
@@ -103,7 +122,22 @@ func (r *Runner) history(ctx context.Context) (*history, error) {
 	for _, row := range code {
 		h.code[row.Room] = append(h.code[row.Room], row)
 	}
+	if rows, err = r.conn.Query(ctx, historyListParts); err != nil {
+		return nil, fmt.Errorf("migrations: read postrider.schema_part: %w", err)
+	}
+	if h.parts, err = pgx.CollectRows(rows, pgx.RowTo[Part]); err != nil {
+		return nil, fmt.Errorf("migrations: read postrider.schema_part: %w", err)
+	}
 	return h, nil
+}
+
+// Parts returns what the database was installed with; nothing where nothing is installed.
+func (r *Runner) Parts(ctx context.Context) ([]Part, error) {
+	h, err := r.readHistory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.parts, nil
 }
 
 // compare returns an error if the history contradicts the runner's files or is ahead of them. A migration that is not

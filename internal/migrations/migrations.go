@@ -1,8 +1,9 @@
 // Package migrations holds Postrider's database schema as SQL files, embedded in the binary, and
 // the Runner that brings a database to it.
 //
-// The schema has rooms: access, outbox, tasks and dlq, in this order. Each room needs only the
-// rooms before it. A room is a folder with two kinds of files:
+// The schema has rooms: audit, outbox, tasks, access and dlq, in this order. Each room needs only
+// the rooms before it, and a database may have the first ones alone (Part). A room is a folder with
+// two kinds of files:
 //
 //   - ROOM/NNNN_name.sql, numbered from 0001 without a gap, makes and changes what holds data:
 //     tables, types, indexes, sequences. 0001_baseline.sql is the room as it first was. A file that
@@ -30,15 +31,17 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-//go:embed access outbox tasks dlq
+//go:embed audit outbox tasks access dlq
 var embedded embed.FS
 
 // roomNames are the rooms of the schema. Each room needs only the rooms before it.
-var roomNames = []string{"access", "outbox", "tasks", "dlq"}
+var roomNames = []string{"audit", "outbox", "tasks", "access", "dlq"}
 
 // Room is a part of the schema: the files of one folder.
 type Room struct {
@@ -71,8 +74,18 @@ func (m Migration) String() string { return fmt.Sprintf("%s/%04d_%s", m.Room, m.
 // File returns the path of the file.
 func (m Migration) File() string { return m.String() + ".sql" }
 
-// All returns the rooms embedded in this binary, in order. The first ones of them are a schema, too.
-func All() ([]Room, error) { return Load(embedded, roomNames...) }
+// All returns the rooms embedded in this binary, in order. The first ones of them are a schema, too. The files are read once
+// in a process; each caller has slices of its own.
+func All() ([]Room, error) {
+	rooms, err := loadEmbedded()
+	all := slices.Clone(rooms)
+	for i := range all {
+		all[i].Migrations, all[i].Code = slices.Clone(all[i].Migrations), slices.Clone(all[i].Code)
+	}
+	return all, err
+}
+
+var loadEmbedded = sync.OnceValues(func() ([]Room, error) { return Load(embedded, roomNames...) })
 
 var fileName = regexp.MustCompile(`^(\d{4})_([a-z0-9]+(?:_[a-z0-9]+)*)\.sql$`)
 

@@ -26,6 +26,7 @@ const (
 	anOperation = `'0192aaaa-0000-7000-8000-000000000002'`
 	aTask       = `'0192aaaa-0000-7000-8000-000000000004'`
 	aFailedTask = `'0192aaaa-0000-7000-8000-000000000005'`
+	anotherTask = `'0192aaaa-0000-7000-8000-000000000009'`
 	aTemplate   = `{"name": "order", "namespace_name": "ns", "version": "1.0.0", "steps": [{"name": "a", "handler": "h"}]}`
 	// aGroupedEntry is in aGroup, and of another topic than that.
 	aGroupedEntry = `'0192aaaa-0000-7000-8000-000000000008'`
@@ -53,6 +54,7 @@ func newOperators(t *testing.T) *operators {
 		values ('l', `+anEntry+`, 'share_group', 'd', 0, 0, 'o', 0, 0, 'tombstone', 'tombstone');
 		insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, came_back, delivered)
 		values (`+anOperation+`, 'redrive', 'n', 'ann', 'running', '{}', 3, 2);
+		insert into postrider.dlq_comment (dlq_entry_uuid, author, author_id, text) values (`+anEntry+`, 'ann', 'key:a', 'x');
 		insert into postrider.access_key (access_key_id, secret_hash, name, scopes, created_by) values ('k', sha256('x'), 'n', '{read}', 'me');
 		insert into postrider.outbox_event (topic, key, payload) values ('orders', 'k', 'dead'), ('orders', 'k', 'waits'), ('orders', 'other', 'waits');
 		insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at)
@@ -65,6 +67,7 @@ func newOperators(t *testing.T) *operators {
 	outboxtest.Settle(t, owner, outboxtest.DeadLettered, 1)
 	d := &operators{t, db, owner, nil}
 	d.operator = d.login("postrider_operator")
+	pgtest.Exec(t, owner, `update postrider.dlq_comment set author = 'cli:`+d.operator.Config().User+`', author_id = 'cli:`+d.operator.Config().User+`' where author = 'ann'`)
 	return d
 }
 
@@ -91,73 +94,250 @@ func (d *operators) change(statements ...string) error {
 	})
 }
 
-const audited = `insert into postrider.access_audit (actor, action, target_type) values ('ann', 'x', 'y')`
+// row writes to the audit log, in the name of the login, that something was done; id is an expression.
+func row(action, kind, id string) string {
+	return fmt.Sprintf(`insert into postrider.access_audit (action, target_type, target_id) values ('%s', '%s', %s)`, action, kind, id)
+}
 
-// TestNothingIsChangedPastTheAuditLog: what an operator's own SQL changes at the desk is committed with a row of the
-// audit log, before or after the change, and otherwise not at all.
+// rowWith is row for what was done to no thing alone, with details.
+func rowWith(action, kind, details string) string {
+	return fmt.Sprintf(`insert into postrider.access_audit (action, target_type, details) values ('%s', '%s', '%s')`, action, kind, details)
+}
+
+// rowOf is row with an actor of its own.
+func rowOf(actor, action, kind, id string) string {
+	return fmt.Sprintf(`insert into postrider.access_audit (actor, action, target_type, target_id) values ('%s', '%s', '%s', %s)`, actor, action, kind, id)
+}
+
+// owing are the changes that operators make by functions, with what each owes the audit log.
+var owing = map[string]struct{ sql, action, kind, id string }{
+	"note":             {`select postrider.dlq_change_entry(` + anEntry + `, null, 'seen', null, null, null, 'ann')`, "dlq.note", "entry", anEntry},
+	"close":            {`select postrider.dlq_change_entry(` + anEntry + `, 'cancelled', null, null, null, null, 'ann')`, "dlq.resolve", "entry", anEntry},
+	"purge":            {`select postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[])`, "dlq.purge", "entry", anEntry},
+	"resolve a group":  {`select postrider.dlq_resolve_group(` + noGroup + `, now(), 10, 'cancelled', 'known', 'ann')`, "group.resolve", "group", noGroup},
+	"comment":          {`select postrider.dlq_insert_comment(` + anEntry + `, null, 'cli:' || session_user, null, 'seen')`, "dlq.comment", "entry", anEntry},
+	"comment a group":  {`select postrider.dlq_insert_comment(null, ` + aGroup + `, 'cli:' || session_user, null, 'seen')`, "group.comment", "group", aGroup},
+	"delete a comment": {`select postrider.dlq_delete_comment(` + anEntry + `, null, 1, 'cli:' || session_user, null)`, "dlq.comment_delete", "entry", anEntry},
+	"merge groups":     {`select postrider.dlq_merge_groups(` + aGroup + `, ` + anotherGroup + `, 10, 'ann')`, "group.merge", "group", aGroup},
+	"split a group":    {`select postrider.dlq_split_group(` + aGroup + `, array[` + aGroupedEntry + `]::uuid[], '{1:exact,1:more}', 1, '{}', 'a part', 'word', 'ann')`, "group.split", "group", aGroup},
+	"change a group":   {`select postrider.dlq_change_group(` + aGroup + `, 'seen', 'ann', 'ongoing', null)`, "group.note", "group", aGroup},
+	"mute a group":     {`select postrider.dlq_change_group(` + aGroup + `, null, null, 'muted', null)`, "group.mute", "group", aGroup},
+	"complete":         {`select postrider.dlq_complete_letter('l', 'deleted', null, null, null, null, '{"original": 1}', null)`, "dlq.fetch", "entry", anEntry},
+	"send again":       {`select postrider.dlq_redrive_letters(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`, "dlq.requeue", "entry", anEntry},
+	"note a redrive":   {noting(sending, `s.id`, `s.event_id`, anEntry, `'l'`), "dlq.requeue", "entry", anEntry},
+	"insert":           {`select postrider.dlq_insert_operation('purge', 'm', '', 'ann', '{}', '{}')`, "operation.plan", "operation", `(select dlq_operation_uuid from postrider.dlq_operation where name = 'm')`},
+	"pause":            {`select postrider.dlq_command_operation(` + anOperation + `, 'paused', false)`, "operation.pause", "operation", anOperation},
+	"abort":            {`select postrider.dlq_command_operation(` + anOperation + `, 'aborted', true)`, "operation.abort", "operation", anOperation},
+	"revoke a key":     {`select postrider.access_revoke_key('k')`, "key.revoke", "key", `'k'`},
+	"pause detectors":  {`select postrider.engine_pause('detector', 'ann', 'incident', 0)`, "detector.pause", "detector", `null`},
+	"pause archivers":  {`select postrider.engine_pause('archiver', 'ann', 'incident', 0)`, "archiver.pause", "archiver", `null`},
+	"release":          {`select postrider.outbox_release(1)`, "outbox.release", "hold", `1`},
+	"give up":          {`select postrider.outbox_give_up(2)`, "outbox.give_up", "hold", `2`},
+	"release keys":     {`select postrider.outbox_release_keys(array[1])`, "outbox.release", "event", `1`},
+	"skip":             {`select postrider.outbox_skip(3, 'why')`, "outbox.skip", "event", `3`},
+	"redrive in place": {`select postrider.outbox_redrive(1)`, "outbox.redrive", "event", `1`},
+	"create a task":    {`select postrider.create_task('ns', 'order', p_task_uuid => ` + anotherTask + `)`, "task.create", "task", anotherTask},
+	"move a task":      {`select postrider.transition_task_state_atomic(` + aTask + `, 'pending', 'initializing')`, "task.transition", "task", aTask},
+	"evaluate a task":  {`select postrider.evaluate_task(` + aTask + `)`, "task.evaluate", "task", aTask},
+	"cancel a task":    {`select postrider.cancel_task(` + aTask + `, 'ann', 'known')`, "task.cancel", "task", aTask},
+	"unflag a task":    {`select postrider.unflag_task(` + aTask + `, 'ann')`, "task.unflag", "task", aTask},
+	"retry a task":     {`select postrider.retry_task(` + aFailedTask + `, 'ann')`, "task.retry", "task", aFailedTask},
+	"bury a task":      {`select postrider.dead_letter_task(` + aTask + `, 'known', 'ann')`, "task.dead_letter", "task", aTask},
+	"act on a step": {`select postrider.step_action(` + aTask + `, (select workflow_step_uuid from postrider.tasker_workflow_steps where task_uuid = ` + aTask + `), 'cancel', null, 'ann')`,
+		"step.cancel", "task", aTask},
+	"new template":    {`select postrider.apply_template('` + strings.Replace(aTemplate, "order", "parcel", 1) + `')`, "template.apply", "template", `'ns/parcel@1.0.0'`},
+	"change template": {`select postrider.apply_template('` + strings.Replace(aTemplate, `"handler": "h"`, `"handler": "i"`, 1) + `')`, "template.apply", "template", `'ns/order@1.0.0'`},
+	"namespace":       {`select postrider.apply_namespace('ns', '{"max_duration_minutes": 5}')`, "namespace.apply", "namespace", `'ns'`},
+	"find stale":      {`select postrider.detect_and_transition_stale_tasks(false, p_task_max_lifetime_hours => 0)`, "task.detect_stale", "task", `null`},
+	"within a section": {`do $$ begin perform postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[]); exception when division_by_zero then null; end $$`,
+		"dlq.purge", "entry", anEntry},
+}
+
+// TestNothingIsChangedPastTheAuditLog: what an operator's own SQL changes is committed with a row of the audit log that
+// says so: the action, the thing and the login; before or after the change, and otherwise not at all. The refusal names what
+// is missing, and its hint is the statement that writes it.
 func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 	t.Parallel()
-	for name, sql := range map[string]string{
-		"note":             `select postrider.dlq_change_entry(` + anEntry + `, null, 'seen', null, null, null, 'ann')`,
-		"close":            `select postrider.dlq_change_entry(` + anEntry + `, 'cancelled', null, null, null, null, 'ann')`,
-		"purge":            `select postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[])`,
-		"resolve a group":  `select postrider.dlq_resolve_group(` + noGroup + `, now(), 10, 'cancelled', 'known', 'ann')`,
-		"merge groups":     `select postrider.dlq_merge_groups(` + aGroup + `, ` + anotherGroup + `, 10, 'ann')`,
-		"split a group":    `select postrider.dlq_split_group(` + aGroup + `, array[` + aGroupedEntry + `]::uuid[], '{1:exact,1:more}', 1, '{}', 'a part', 'word', 'ann')`,
-		"change a group":   `select postrider.dlq_change_group(` + noGroup + `, 'seen', 'ann', 'ongoing', null)`,
-		"complete":         `select postrider.dlq_complete_letter('l', 'deleted', null, null, null, null, '{"original": 1}', null)`,
-		"send again":       `select postrider.dlq_redrive_letters(array['l'], array[gen_random_uuid()], array['t'], array['[]'::jsonb], true, 'forged')`,
-		"insert":           `select postrider.dlq_insert_operation('purge', 'm', '', 'ann', '{}', '{}')`,
-		"pause":            `select postrider.dlq_command_operation(` + anOperation + `, 'paused', false)`,
-		"abort":            `select postrider.dlq_command_operation(` + anOperation + `, 'aborted', true)`,
-		"revoke a key":     `select postrider.access_revoke_key('k')`,
-		"pause detectors":  `select postrider.detectors_pause('ann', 'incident', 0)`,
-		"release":          `select postrider.outbox_release(1)`,
-		"give up":          `select postrider.outbox_give_up(2)`,
-		"release keys":     `select postrider.outbox_release_keys(array[1])`,
-		"skip":             `select postrider.outbox_skip(3, 'why')`,
-		"redrive in place": `select postrider.outbox_redrive(1)`,
-		"create a task":    `select postrider.create_task('ns', 'order')`,
-		"move a task":      `select postrider.transition_task_state_atomic(` + aTask + `, 'pending', 'initializing')`,
-		"evaluate a task":  `select postrider.evaluate_task(` + aTask + `)`,
-		"cancel a task":    `select postrider.cancel_task(` + aTask + `, 'ann', 'known')`,
-		"unflag a task":    `select postrider.unflag_task(` + aTask + `, 'ann')`,
-		"retry a task":     `select postrider.retry_task(` + aFailedTask + `, 'ann')`,
-		"bury a task":      `select postrider.dead_letter_task(` + aTask + `, 'known', 'ann')`,
-		"act on a step":    `select postrider.step_action(` + aTask + `, (select workflow_step_uuid from postrider.tasker_workflow_steps where task_uuid = ` + aTask + `), 'cancel', null, 'ann')`,
-		"new template":     `select postrider.apply_template('` + strings.Replace(aTemplate, "order", "parcel", 1) + `')`,
-		"change template":  `select postrider.apply_template('` + strings.Replace(aTemplate, `"handler": "h"`, `"handler": "i"`, 1) + `')`,
-		"namespace":        `select postrider.apply_namespace('ns', '{"max_duration_minutes": 5}')`,
-		"find stale":       `select postrider.detect_and_transition_stale_tasks(false, p_task_max_lifetime_hours => 0)`,
-		"touch":            `update postrider.dlq_entry set updated_at = now()`,
-		"note a redrive":   noting(sending, `s.id`, `s.event_id`, anEntry, `'l'`),
-		"within a section": `do $$ begin perform postrider.dlq_purge_entries(array[` + anEntry + `]::uuid[]); exception when division_by_zero then null; end $$`,
-	} {
+	for name, c := range owing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newOperators(t)
-			before := d.digest()
-			for _, way := range [][]string{{sql}, {`set constraints all deferred`, sql}, {sql, `savepoint s`, audited, `rollback to s`}} {
+			login := "cli:" + d.operator.Config().User
+			right := row(c.action, c.kind, c.id)
+			before, hint := d.digest(), ""
+			for what, way := range map[string][]string{
+				"no row":                         {c.sql},
+				"no row, asked late":             {`set constraints all deferred`, c.sql},
+				"a row that is taken back":       {c.sql, `savepoint s`, right, `rollback to s`},
+				"asked and taken back":           {c.sql, `savepoint s`, right, `set constraints all immediate`, `rollback to s`},
+				"another action":                 {c.sql, row("nothing", c.kind, c.id)},
+				"an action with a like name":     {c.sql, row(c.action+".x", c.kind, c.id)},
+				"another thing":                  {c.sql, row(c.action, c.kind, `gen_random_uuid()`)},
+				"a thing of another kind":        {c.sql, row(c.action, "payload", c.id)},
+				"another's name":                 {c.sql, rowOf("another person", c.action, c.kind, c.id)},
+				"another's login":                {c.sql, rowOf("cli:root", c.action, c.kind, c.id)},
+				"a login that begins like it":    {c.sql, rowOf(login+"x", c.action, c.kind, c.id)},
+				"a name that is not in brackets": {c.sql, rowOf(login+" (", c.action, c.kind, c.id)},
+				"a row that comes too late":      {`set constraints all immediate`, c.sql, right},
+			} {
 				var refused *pgconn.PgError
-				if err := d.change(way...); !errors.As(err, &refused) || refused.Code != insufficientPrivilege || !strings.Contains(refused.Message, "is not in the audit log") {
-					t.Errorf("%q: %v", way, err)
+				if err := d.change(way...); !errors.As(err, &refused) || refused.Code != insufficientPrivilege || !strings.Contains(refused.Message, c.action) ||
+					!strings.Contains(refused.Message, "is not in the audit log") || !strings.Contains(refused.Detail, login) {
+					t.Errorf("%s: %v", what, err)
+				} else {
+					hint = refused.Hint
 				}
-			}
-			var refused *pgconn.PgError
-			if err := d.change(`set constraints all immediate`, sql, audited); !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
-				t.Errorf("asked at once: %v", err)
 			}
 			if after := d.digest(); after != before {
 				t.Errorf("it was changed past the audit log:\n%s\nbecame\n%s", before, after)
 			}
-			if err := d.change(sql, audited); err != nil {
-				t.Error(err)
+			_, call, _ := strings.Cut(hint, "in the same transaction: ")
+			if !strings.HasPrefix(call, "insert into postrider.access_audit") {
+				t.Fatalf("the hint says %q", hint)
+			}
+			if c.id[0] == '(' { // an id that the next call draws anew
+				call = right
+			}
+			if err := d.change(c.sql, call); err != nil {
+				t.Errorf("%s: %v", call, err)
 			}
 			if after := d.digest(); after == before {
 				t.Error("it changed nothing")
 			}
 			if n := pgtest.Value[int](t, d.owner, `select count(*) from postrider.access_due`); n != 0 {
-				t.Errorf("%d debts are left", n)
+				t.Errorf("%d dues are left", n)
+			}
+			if got := pgtest.Value[string](t, d.owner, `select string_agg(distinct actor, ', ') from postrider.access_audit`); got != login {
+				t.Errorf("the log names %s, want %s", got, login)
+			}
+		})
+	}
+}
+
+// TestOperatorsWriteInTheirOwnName: an operator's SQL neither writes nor deletes a comment as another. The name that a
+// person gives behind the login is taken.
+func TestOperatorsWriteInTheirOwnName(t *testing.T) {
+	t.Parallel()
+	d := newOperators(t)
+	pgtest.Exec(t, d.owner, `select postrider.dlq_insert_comment(`+anEntry+`, null, 'ann', 'key:ann', 'of the API')`) // 2
+	before := d.digest()
+	for _, author := range []string{`'ann'`, `null`, `'cli:root'`, `'cli:' || session_user || 'x'`, `'cli:' || session_user || ' (ann'`} {
+		for action, sql := range map[string]string{
+			"dlq.comment":        `select postrider.dlq_insert_comment(` + anEntry + `, null, ` + author + `, null, 'x')`,
+			"dlq.comment_delete": `select postrider.dlq_delete_comment(` + anEntry + `, null, 2, ` + author + `, null)`,
+		} {
+			var refused *pgconn.PgError
+			if err := d.change(row(action, "entry", anEntry), sql); !errors.As(err, &refused) || refused.Code != insufficientPrivilege ||
+				!strings.Contains(refused.Hint, "cli:"+d.operator.Config().User) {
+				t.Errorf("%s: %v", sql, err)
+			}
+		}
+	}
+	if d.digest() != before {
+		t.Error("something was changed in the name of another")
+	}
+	const own = `'cli:' || session_user || ' (ann)'`
+	if err := d.change(row("dlq.comment", "entry", anEntry), `select postrider.dlq_insert_comment(`+anEntry+`, null, `+own+`, null, 'seen')`); err != nil {
+		t.Error(err)
+	}
+	if err := d.change(row("dlq.comment_delete", "entry", anEntry),
+		`select postrider.dlq_delete_comment(`+anEntry+`, null, max(dlq_comment_id), `+own+`, null) from postrider.dlq_comment`); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRowsForMany: a row pays for all that its details list, and several rows may pay for one statement; what none of them
+// names is refused.
+func TestRowsForMany(t *testing.T) {
+	t.Parallel()
+	d := newOperators(t)
+	const one, other = anEntry, aGroupedEntry
+	const purge = `select postrider.dlq_purge_entries(array[` + one + `, ` + other + `]::uuid[])`
+	list := func(ids ...string) string {
+		return rowWith("dlq.purge", "entry", `{"entries": ["`+strings.ReplaceAll(strings.Join(ids, `", "`), `'`, ``)+`"]}`)
+	}
+	pgtest.Exec(t, d.owner, `select postrider.create_task('ns', 'order', p_task_uuid => `+anotherTask+`)`)
+	before := d.digest()
+	for _, rows := range [][]string{{row("dlq.purge", "entry", one)}, {list(one)}, {list(one, one)}, {list(one), row("dlq.note", "entry", other)}} {
+		var refused *pgconn.PgError
+		if err := d.change(append(rows, purge)...); !errors.As(err, &refused) || !strings.Contains(refused.Message, strings.Trim(other, `'`)) {
+			t.Errorf("%q: %v", rows, err)
+		}
+	}
+	var refused *pgconn.PgError
+	if err := d.change(purge); !errors.As(err, &refused) || !strings.Contains(refused.Message, "and of 1 more") || !strings.Contains(refused.Hint, `{"entries": […]}`) {
+		t.Errorf("no row: %v, %+v", err, refused)
+	}
+	// Lists are for investigations and events. The hint for tasks is a row for each.
+	const both = `select postrider.cancel_task(` + aTask + `, 'ann', 'known'), postrider.cancel_task(` + anotherTask + `, 'ann', 'known')`
+	if err := d.change(both); !errors.As(err, &refused) || !strings.Contains(refused.Message, "and of 1 more") ||
+		strings.Contains(refused.Hint, "[…]") || !strings.HasSuffix(refused.Hint, ", and one more row for each of the others") {
+		t.Errorf("two tasks: %v, %+v", err, refused)
+	}
+	if err := d.change(row("task.cancel", "task", aTask), row("task.cancel", "task", anotherTask), `savepoint s`, both,
+		`set constraints all immediate`, `rollback to s`); err != nil {
+		t.Errorf("two tasks with a row each: %v", err)
+	}
+	if d.digest() != before {
+		t.Error("it was changed past the audit log")
+	}
+	for _, rows := range [][]string{{list(one, other)}, {row("dlq.purge", "entry", one), row("dlq.purge", "entry", other)}, {list(one), row("dlq.purge", "entry", other)}} {
+		if err := d.change(append(rows, `savepoint s`, purge, `set constraints all immediate`, `rollback to s`)...); err != nil {
+			t.Errorf("%q: %v", rows, err)
+		}
+	}
+	// Ten thousand are one due.
+	pgtest.Exec(t, d.owner, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
+		select 'event', 'many' || i, 'failed', 'undeliverable', now(), now(), '{}' from generate_series(1, 10000) i`)
+	const many = `(select array_agg(dlq_entry_uuid) from postrider.dlq_entry where subject_id like 'many%')`
+	err := pgx.BeginFunc(t.Context(), d.operator, func(tx pgx.Tx) error {
+		for _, sql := range []string{`set local enable_hashjoin = off; set local enable_seqscan = off`, // as the commands do
+			`insert into postrider.access_audit (action, target_type, details) select 'dlq.purge', 'entry', jsonb_build_object('entries', ` + many + `)`,
+			`select postrider.dlq_purge_entries(` + many + `)`} {
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				return err
+			}
+		}
+		if n := pgtest.Value[int](t, tx, `select count(*) from postrider.access_due`); n != 1 {
+			t.Errorf("%d dues, want 1", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPartsOfAnAction: the keys that closing lets go, and the events that a redrive puts back in their place, may stand in the
+// row of the whole action, and must stand in one.
+func TestPartsOfAnAction(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		whole, part string
+		action      string
+	}{
+		"resolve": {owing["close"].sql, owing["release keys"].sql, "dlq.resolve"},
+		"purge":   {owing["purge"].sql, owing["release keys"].sql, "dlq.purge"},
+		"requeue": {owing["send again"].sql, owing["redrive in place"].sql, "dlq.requeue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newOperators(t)
+			entry := strings.Trim(anEntry, `'`)
+			for what, rows := range map[string][]string{
+				"the whole alone":        {row(c.action, "entry", anEntry)},
+				"another event":          {rowWith(c.action, "entry", `{"entries": ["`+entry+`"], "events": [2]}`)},
+				"no list of events":      {rowWith(c.action, "entry", `{"entries": ["`+entry+`"], "events": 1}`)},
+				"the part alone":         {rowWith(c.action, "entry", `{"events": [1]}`)},
+				"events of another kind": {row(c.action, "entry", anEntry), rowWith("dlq.note", "entry", `{"events": [1]}`)},
+			} {
+				var refused *pgconn.PgError
+				if err := d.change(append(rows, c.part, c.whole)...); !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if err := d.change(c.part, c.whole, rowWith(c.action, "entry", `{"entries": ["`+entry+`"], "events": [1]}`)); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -168,7 +348,7 @@ func TestTheRowMayComeFirst(t *testing.T) {
 	t.Parallel()
 	d := newOperators(t)
 	note := `select postrider.dlq_change_entry(` + anEntry + `, null, 'seen', null, null, null, 'ann')`
-	if err := d.change(audited, `set constraints all immediate`, note, note); err != nil {
+	if err := d.change(row("dlq.note", "entry", anEntry), `set constraints all immediate`, note, note); err != nil {
 		t.Error(err)
 	}
 	if err := d.change(note); err == nil {
@@ -177,8 +357,10 @@ func TestTheRowMayComeFirst(t *testing.T) {
 	// A call that changes nothing needs no row of the audit log. Nor does a change that no person decides: reading a task,
 	// archiving by age, summaries, heartbeats.
 	for _, sql := range []string{
-		`select postrider.detectors_resume()`,
+		`select postrider.engine_resume('archiver')`,
 		`select postrider.dlq_resolve_group(gen_random_uuid(), now(), 10, 'cancelled', '', 'ann')`,
+		`select postrider.dlq_purge_entries(array[gen_random_uuid()])`,
+		`select * from postrider.access_revoke_key('none')`,
 		`select postrider.dlq_complete_letter('none', 'deleted', null, null, null, null, '{}', null)`,
 		`select * from postrider.dlq_lock_group(` + noGroup + `)`,
 		`select postrider.dlq_note_redrives(null, 'ann', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
@@ -210,7 +392,7 @@ func TestServeOwesNothing(t *testing.T) {
 	t.Parallel()
 	d := newOperators(t)
 	d.operator = d.login("postrider_relay")
-	for _, sql := range []string{`update postrider.dlq_entry set updated_at = now()`, `select postrider.dlq_purge_entries('{}')`, `select postrider.detectors_pause('x', 'y', 5)`,
+	for _, sql := range []string{`update postrider.dlq_entry set updated_at = now()`, `select postrider.dlq_purge_entries('{}')`, `select postrider.engine_pause('archiver', 'x', 'y', 5)`,
 		`select postrider.outbox_release_keys('{1}')`, `select postrider.outbox_skip(3, 'why')`, `select postrider.outbox_give_up(2)`, `select postrider.create_task('ns', 'order')`,
 		`select postrider.retry_task(` + aFailedTask + `)`, `select postrider.detect_and_transition_stale_tasks(false, p_task_max_lifetime_hours => 0)`,
 		`select postrider.apply_namespace('ns', '{}')`} {

@@ -167,7 +167,7 @@ func TestOperatorReadsAll(t *testing.T) {
 		`update postrider.outbox_event set payload = 'x'`,
 		`truncate postrider.dlq_entry`,
 		`delete from postrider.dlq_letter`,
-		`update postrider.access_audit set actor = 'somebody else'`,
+		`update postrider.access_audit set actor = 'another person'`,
 		`delete from postrider.access_audit`,
 		`insert into postrider.access_key (access_key_id, secret_hash, name, scopes, created_by) values ('a', sha256('x'), 'n', '{admin}', 'me')`,
 		`update postrider.access_key set scopes = '{admin}'`,
@@ -197,14 +197,14 @@ func TestOperatorTreatsWhatWaits(t *testing.T) {
 		t.Errorf("sending what is no letter: %q", code)
 	}
 	var refused []string
-	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic", "outbox_write_probe",
+	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic", "outbox_attempt_rule", "outbox_write_probe",
 		"outbox_idempotency_key"} {
 		for _, column := range columnsOf(t, conn, table) {
 			refused = append(refused, `update postrider.`+table+` set `+column+` = default`)
 		}
 		refused = append(refused, `select from postrider.`+table+` for update`, `insert into postrider.`+table+` default values`)
 	}
-	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic", "outbox_write_probe",
+	for _, table := range []string{"outbox_event", "outbox_exception", "outbox_hold", "outbox_receipt", "outbox_skip_request", "outbox_retention", "outbox_own_topic", "outbox_attempt_rule", "outbox_write_probe",
 		"outbox_idempotency_key", "dlq_letter", "schema_migration"} {
 		refused = append(refused, `delete from postrider.`+table, `truncate postrider.`+table)
 	}

@@ -18,6 +18,8 @@ var (
 	codeDrop string
 	//go:embed history/record_code.sql
 	codeRecord string
+	//go:embed history/add_parts.sql
+	partsAdd string
 )
 
 // Runner brings one database to the schema of its rooms. It is used from one goroutine at a time,
@@ -30,6 +32,7 @@ type Runner struct {
 	waiting     func(holder string)
 	waited      bool
 	keepNewer   bool
+	only        []Part
 }
 
 // Option changes a Runner.
@@ -49,6 +52,10 @@ func WithWaiting(f func(holder string)) Option { return func(r *Runner) { r.wait
 // process that migrates when it starts, which may be an old one that starts again in the middle of
 // an upgrade. Validate says so then (ErrAhead). By default Up puts its own back.
 func WithNewerCodeKept() Option { return func(r *Runner) { r.keepNewer = true } }
+
+// WithOnly names the parts that the database is to have. A database that has a part beside them is refused (ErrMore). By
+// default, and with no part, an empty database gets all, and another keeps the parts that it has.
+func WithOnly(parts ...Part) Option { return func(r *Runner) { r.only = parts } }
 
 // New makes a Runner over a connection, which stays the caller's to close. Through a pooler in
 // transaction mode it must be one that prepares no statements, for example with
@@ -86,6 +93,7 @@ type step struct {
 	migration *Migration
 	withCode  bool // false for a migration that others follow
 	code      []CodeFile
+	adds      []Part // to be written down with it
 }
 
 // run makes one step after the other. Each has the lock and reads and checks the history again: between two,
@@ -145,10 +153,9 @@ func (r *Runner) turn(ctx context.Context, anew map[string]bool) ([]Applied, err
 
 // next is the first step that a database with this history lacks; nil where it has all.
 func (r *Runner) next(h *history, anew map[string]bool) *step {
-	for i := range r.rooms {
-		room := &r.rooms[i]
+	for _, room := range h.rooms {
 		there := h.newest(room.Name)
-		s := &step{room: room}
+		s := &step{room: room, adds: h.added}
 		if there < len(room.Migrations) {
 			s.migration = &room.Migrations[there]
 		}
@@ -182,7 +189,8 @@ set local search_path = postrider, public;
 set local check_function_bodies = off;
 set local postrider.room = '%s';
 set local postrider.code = '%s';
-set local postrider.code_checksum = '%s';`, r.lockTimeout.Milliseconds(), s.room.Name, files, s.room.Checksum)
+set local postrider.code_checksum = '%s';
+set local postrider.parts = '%s';`, r.lockTimeout.Milliseconds(), s.room.Name, files, s.room.Checksum, JoinParts(s.adds))
 }
 
 // commit commits a step.
@@ -211,6 +219,11 @@ func (r *Runner) applyIn(ctx context.Context, tx pgx.Tx, h *history, s *step) (d
 	if !h.made {
 		if _, err := r.script(ctx, historyCreate); err != nil {
 			return nil, fmt.Errorf("migrations: create the schema postrider and its history tables: %w", err)
+		}
+	}
+	if len(s.adds) > 0 {
+		if _, err := r.script(ctx, partsAdd); err != nil {
+			return nil, fmt.Errorf("migrations: write the parts %s into postrider.schema_part: %w", JoinParts(s.adds), err)
 		}
 	}
 	if _, err := r.script(ctx, codeDrop); err != nil {

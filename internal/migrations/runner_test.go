@@ -138,7 +138,7 @@ func TestDatabaseThatDisagrees(t *testing.T) {
 			if _, err := r.Up(t.Context()); !errors.Is(err, test.kind) {
 				t.Errorf("Up: %v", err)
 			}
-			if _, err := r.PendingSQL(t.Context()); !errors.Is(err, test.kind) {
+			if _, err := r.PendingSQL(t.Context(), migrations.ForPsql); !errors.Is(err, test.kind) {
 				t.Errorf("PendingSQL: %v", err)
 			}
 			sameCatalog(t, "a refused migration changed the database", catalog(t, conn), before)
@@ -203,9 +203,9 @@ func TestSQLDoesWhatTheRunnerDoes(t *testing.T) {
 
 	do(t, migrations.New(byRunner, one).Up)
 	do(t, migrations.New(byRunner, two).Up)
-	execute(t, byHand, migrations.New(nil, one).SQL())
+	execute(t, byHand, migrations.New(nil, one).SQL(migrations.ForPsql))
 	r := migrations.New(byHand, two)
-	script, err := r.PendingSQL(t.Context())
+	script, err := r.PendingSQL(t.Context(), migrations.ForPsql)
 	if err != nil || strings.Contains(script, "a/0001_t1") || strings.Contains(script, "a/code") {
 		t.Fatalf("%v:\n%s", err, script)
 	}
@@ -218,7 +218,7 @@ func TestSQLDoesWhatTheRunnerDoes(t *testing.T) {
 	if err := byHand.QueryRow(t.Context(), "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()").Scan(&locks); err != nil || locks != 0 {
 		t.Errorf("the script leaves %d advisory locks, %v", locks, err)
 	}
-	if script, err := r.PendingSQL(t.Context()); err != nil || strings.Contains(script, ";") {
+	if script, err := r.PendingSQL(t.Context(), migrations.ForPsql); err != nil || strings.Contains(script, ";") {
 		t.Errorf("a script that has nothing to do has statements (%v):\n%s", err, script)
 	}
 }

@@ -24,8 +24,7 @@ func (r *Runner) Validate(ctx context.Context) error {
 		return err
 	}
 	var missing, newer []string
-	for i := range r.rooms {
-		room := &r.rooms[i]
+	for _, room := range h.rooms {
 		lacks := room.Migrations[h.newest(room.Name):]
 		for _, m := range lacks {
 			missing = append(missing, m.String())
@@ -68,6 +67,8 @@ const (
 	StateChanged State = "changed"
 	// StateUnknown: applied, and not in this binary.
 	StateUnknown State = "unknown"
+	// StateLeftOut: of a part that the database was installed without.
+	StateLeftOut State = "left out"
 )
 
 // StatusRow is one migration, or the code of a room, in Status.
@@ -90,8 +91,7 @@ func (r *Runner) Status(ctx context.Context) ([]StatusRow, error) {
 	}
 	var rows []StatusRow
 	known := map[string]bool{}
-	for i := range r.rooms {
-		room := &r.rooms[i]
+	for _, room := range h.rooms {
 		known[room.Name] = true
 		rows = append(rows, room.status(h.migrations[room.Name])...)
 		if room.Checksum == "" {
@@ -105,6 +105,12 @@ func (r *Runner) Status(ctx context.Context) ([]StatusRow, error) {
 			}
 		}
 		rows = append(rows, row)
+	}
+	for _, room := range h.leftOut {
+		for _, m := range room.Migrations {
+			rows = append(rows, StatusRow{Room: room.Name, Version: m.Version, Name: m.Name, State: StateLeftOut})
+		}
+		known[room.Name] = len(h.migrations[room.Name]) == 0
 	}
 	for _, room := range sortedKeys(h.migrations) {
 		if !known[room] {

@@ -21,7 +21,7 @@ type account struct {
 }
 
 // chooseAccount decides who runs the server: this process's own user; or, when that is root,
-// the owner of existing data, else the user postgres, else nobody.
+// the owner of existing data, else the user postgres, else the user nobody.
 func chooseAccount(data string) (account, error) {
 	own := account{name: userName(os.Geteuid()), uid: os.Geteuid(), gid: os.Getegid()}
 	owner, group, err := ownerOf(data)
@@ -51,7 +51,7 @@ func chooseAccount(data string) (account, error) {
 			return account{name: name, uid: uid, gid: gid, other: true}, nil
 		}
 	}
-	return account{}, errors.New("pgserver: PostgreSQL refuses to run as root, and this machine has neither a user postgres nor nobody to run it as; create one, or do not run as root")
+	return account{}, errors.New("pgserver: PostgreSQL refuses to run as root, and this machine has neither a user postgres nor a user nobody; create one, or do not run as root")
 }
 
 func userName(uid int) string {

@@ -126,8 +126,8 @@ func TestPIDFile(t *testing.T) {
 	}
 }
 
-// TestPIDOfSomebodyElse: the number in a left-over pid file may belong to any process by now.
-func TestPIDOfSomebodyElse(t *testing.T) {
+// TestPIDOfAnotherProcess: the number in a left-over pid file may belong to any process by now.
+func TestPIDOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	file := write(t, strconv.Itoa(os.Getpid())+"\n"+data+"\n", data, pidFileName)

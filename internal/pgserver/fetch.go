@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -160,11 +159,9 @@ func newDownload(cacheDir string, adjust func(embedded.Config) embedded.Config) 
 	if err := os.WriteFile(d.path("data/PG_VERSION"), []byte(fetchMajor+"\n"), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("pgserver: %w", err), d.remove())
 	}
-	port, err := freePort() // the library wants one before anything else
-	if err != nil {
-		return nil, errors.Join(err, d.remove())
-	}
-	d.config = adjust(embedded.DefaultConfig().Version(fetchVersion).Port(port).Logger(io.Discard).
+	// The library first listens on its port, to see that it is free. It comes no further than the extracted files, and port 0 is
+	// always free.
+	d.config = adjust(embedded.DefaultConfig().Version(fetchVersion).Port(0).Logger(io.Discard).
 		CachePath(d.path("archive")).BinariesPath(d.path("install")).
 		DataPath(d.path("data")).RuntimePath(d.path("runtime")))
 	return d, nil
@@ -202,13 +199,4 @@ func (d *download) install(final string) (Binaries, error) {
 		return Binaries{}, fmt.Errorf("pgserver: %w", errors.Join(err, renamed))
 	}
 	return b, nil
-}
-
-func freePort() (uint32, error) {
-	listener, err := net.Listen("tcp", "localhost:0")
-	if err != nil {
-		return 0, fmt.Errorf("pgserver: find a free port: %w", err)
-	}
-	defer listener.Close()
-	return uint32(listener.Addr().(*net.TCPAddr).Port), nil
 }

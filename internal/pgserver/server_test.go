@@ -221,7 +221,7 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 }
 
-// TestPreferredPort: a server takes the port that it prefers, and a free one where somebody has it.
+// TestPreferredPort: a server takes the port that it prefers, and a free one where it is taken.
 func TestPreferredPort(t *testing.T) {
 	t.Parallel()
 	preferred, err := choosePort(0)

@@ -77,7 +77,8 @@ func (r *Relay) ProcessRetries(ctx context.Context, o ActionOptions) (ActionResu
 }
 
 // act runs an action on a relay of its own, which shares the connections, the broker and the metrics with r.
-func (r *Relay) act(ctx context.Context, action Action, o ActionOptions, do func(context.Context, *Relay, *tally) error) (result ActionResult, err error) {
+func (r *Relay) act(ctx context.Context, action Action, o ActionOptions,
+	do func(context.Context, *Relay, *tally) error) (result ActionResult, err error) {
 	began := time.Now()
 	t := &tally{Store: r.cfg.Store, left: o.Limit, bounded: o.Limit > 0}
 	t.result = ActionResult{Action: action, BatchSize: r.cfg.BatchSize}

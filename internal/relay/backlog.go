@@ -105,7 +105,7 @@ func newBacklogGauges() backlogGauges {
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_oldest_hold_seconds",
 			Help: "For how long the oldest of these holds has been there; 0 when there is none."}, []string{"scope", "cause"}),
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "postrider_outbox_hold_info",
-			Help: fmt.Sprintf("How many holds there are of a topic, a cause and an error code; none has no series. The first %d kinds are named, wide holds before those of keys, then the most; the rest have other as topic and code.", namedHolds)},
+			Help: fmt.Sprintf("How many holds there are of a topic, a cause and an error code; none has no series. The first %d kinds are named, wide holds before holds of keys, then the most; the rest have other as topic and code.", namedHolds)},
 			[]string{"topic", "cause", "code"}),
 		known: map[held]HoldCount{}, shown: map[holdLabels]bool{},
 		due: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_backlog_due_events",
@@ -144,7 +144,7 @@ func (g backlogGauges) setHolds(counts []HoldCount) {
 	}
 }
 
-// holdLabels are those of postrider_outbox_hold_info.
+// holdLabels are the labels of postrider_outbox_hold_info.
 type holdLabels struct {
 	topic string
 	cause Cause
@@ -177,7 +177,7 @@ func (g backlogGauges) nameHolds(counts []HoldCount) {
 	}
 }
 
-// narrow is 1 for holds of single keys, of which there may be very many.
+// narrow is 1 for holds of single keys: there may be very many.
 func narrow(c HoldCount) int {
 	if c.Scope == ScopeKey {
 		return 1

@@ -41,7 +41,7 @@ func TestConfigDefaults(t *testing.T) {
 	if c.Retention != (Retention{Published: 720 * time.Hour, DeadLettered: 720 * time.Hour, IdempotencyKeys: 720 * time.Hour}) {
 		t.Errorf("retention %+v", c.Retention)
 	}
-	c.Logger.Error("nobody sees this")
+	c.Logger.Error("no log has this")
 }
 
 func TestConfigKeepsWhatIsSet(t *testing.T) {

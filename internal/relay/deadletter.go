@@ -37,8 +37,11 @@ type LetterSettlement struct {
 	Lifted []string
 }
 
-// lettersPause is the longest pause before exhausted events are looked for that another relay left.
-const lettersPause = 250 * time.Millisecond
+// lettersSoon and lettersPause bound the pauses before exhausted events are looked for that another relay left.
+const (
+	lettersSoon  = 20 * time.Millisecond
+	lettersPause = 250 * time.Millisecond
+)
 
 // sendLetters is the second step of dead-lettering: it publishes exhausted events to their dead-letter
 // topics and settles them. When a topic cannot take them they stay exhausted, and a hold says why.
@@ -60,6 +63,7 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	defer func() { pass.close(err) }()
 	work = pass.in(work)
 	ls := newLetters(claim.Events(), letterTopic)
+	ls.source = r.cfg.Source
 	// The time for sending begins after the letters are encoded. If encoding used it up, all letters would be withheld
 	// without a word, and again the next time.
 	ms := ls.messages(r.cfg.Publisher.Check)
@@ -105,6 +109,7 @@ func (r *Relay) logLetters(ls *letters) {
 
 // letters is one batch of letters on its way, and what became of them so far.
 type letters struct {
+	source  string // of the outbox; empty for none
 	events  []Event
 	topics  []string // the dead-letter topic of each event
 	fits    []fit
@@ -136,7 +141,7 @@ func newLetters(events []Event, letterTopic func(string) string) *letters {
 func (ls *letters) messages(check func(*Message, int) *Outcome) []Message {
 	ms := make([]Message, len(ls.pending))
 	for i, n := range ls.pending {
-		ms[i], ls.fits[n] = letter(&ls.events[n], ls.topics[n], ls.fits[n], check)
+		ms[i], ls.fits[n] = letter(&ls.events[n], ls.source, ls.topics[n], ls.fits[n], check)
 	}
 	return ms
 }

@@ -17,6 +17,8 @@ const (
 	CodeInvalidTopic = "INVALID_TOPIC"
 	// CodeReservedTopic: a service wrote to a topic that is Postrider's own.
 	CodeReservedTopic = "RESERVED_TOPIC"
+	// CodeTopicNotAllowed: the settings of the source do not allow its events to go to this topic.
+	CodeTopicNotAllowed = "TOPIC_NOT_ALLOWED"
 	// CodeWithheld: it was not sent, because an earlier one did not go.
 	CodeWithheld = "WITHHELD"
 	// CodeSkipped: an operator gave the event up.
@@ -27,16 +29,24 @@ const (
 	CodeEventDeleted = "EVENT_DELETED"
 )
 
-// encoder makes the messages of a batch. Each message has a header of its own, with its id; all these headers are cut
-// from two allocations.
+// encoder makes the messages of a batch. Each message has headers of its own, its id and where the outbox has a name that
+// name; all these headers are cut from two allocations.
 type encoder struct {
 	topic   string // the last valid one
+	name    string // of the source
+	source  []byte // the same; nil for none
 	ids     []byte
 	headers []message.Header
 }
 
-func newEncoder(events int) *encoder {
-	return &encoder{ids: make([]byte, 0, events*idBytes), headers: make([]message.Header, 0, events)}
+func newEncoder(source string, events int) *encoder {
+	x := &encoder{name: source, ids: make([]byte, 0, events*idBytes)}
+	each := 1
+	if source != "" {
+		x.source, each = []byte(source), 2
+	}
+	x.headers = make([]message.Header, 0, each*events)
+	return x
 }
 
 // idBytes is the length of an event id as text.
@@ -46,7 +56,7 @@ const idBytes = 36
 // cannot be encoded.
 func (x *encoder) message(e *Event) (Message, *Outcome) {
 	m := Message{
-		ID:    MessageID{EventID: e.EventID, Episode: e.Episode},
+		ID:    MessageID{Source: x.name, EventID: e.EventID, Episode: e.Episode},
 		Topic: e.Topic, Key: e.Key, Value: e.Payload,
 	}
 	if e.Topic != x.topic || x.topic == "" {
@@ -69,19 +79,21 @@ func (x *encoder) message(e *Event) (Message, *Outcome) {
 				Message: fmt.Sprintf("header %q: names beginning with %s are the relay's own", h.Name, message.HeaderPrefix)}
 		}
 		if h.Name == message.HeaderRedriveOf {
-			if first, _ := message.ValidRedriveOf(string(h.Value)); first != uuid.Nil {
+			if first := message.RedriveEventID(string(h.Value)); first != uuid.Nil {
 				identity = first
 			}
 		}
 	}
-	id := message.Header{Name: message.HeaderEventID, Value: x.id(identity)}
-	if len(hs) > 0 {
-		m.Headers = append(hs, id)
-		return m, nil
+	begin := len(x.headers)
+	x.headers = append(x.headers, message.Header{Name: message.HeaderEventID, Value: x.id(identity)})
+	if x.source != nil {
+		x.headers = append(x.headers, message.Header{Name: message.HeaderSource, Value: x.source})
 	}
-	x.headers = append(x.headers, id)
-	n := len(x.headers)
-	m.Headers = x.headers[n-1 : n : n]
+	own := x.headers[begin:len(x.headers):len(x.headers)]
+	if len(hs) > 0 {
+		own = append(hs, own...)
+	}
+	m.Headers = own
 	return m, nil
 }
 

@@ -33,11 +33,11 @@ func FuzzHeadersOfARecord(f *testing.F) {
 				t.Errorf("%s says it is event %q", what, got)
 			}
 		}
-		if m, refused := newEncoder(1).message(e); refused == nil {
+		if m, refused := newEncoder("", 1).message(e); refused == nil {
 			check("the record", &m)
 		}
 		for _, fits := range []fit{whole, withoutPayload, bare} {
-			m := letterAt(e, "dlq", fits)
+			m := letterAt(e, "", "dlq", fits)
 			check("the letter", &m)
 		}
 	})

@@ -40,7 +40,7 @@ type Event struct {
 	Headers []byte
 	// Attempts counts failed attempts that were the event's own fault.
 	Attempts int
-	// MaxAttempts is the event's own limit; 0 takes the relay's.
+	// MaxAttempts is the event's own limit, or that of its task's template; 0 takes the relay's.
 	MaxAttempts int
 	// Episode counts how often the event was given up.
 	Episode int

@@ -24,7 +24,7 @@ type EventStatus struct {
 	State string `json:"state"`
 	// Attempts is how many failed.
 	Attempts int `json:"attempts"`
-	// MaxAttempts is nil where the topic's settings say it.
+	// MaxAttempts is how many it has before it is given up: its own, else those of its task's template, else its topic's.
 	MaxAttempts *int `json:"max_attempts"`
 	// Episode is how many times it was given up.
 	Episode int `json:"episode"`
@@ -57,7 +57,7 @@ type EventStatus struct {
 	// PayloadBytes is the size of its payload in bytes; nil for a payload that is null.
 	PayloadBytes *int64 `json:"payload_bytes"`
 	// LockedBy is the relay that has it: of an event in hand, and of one that the log has before it, the relay that leads.
-	// Null while nobody leads.
+	// Null while no relay leads.
 	LockedBy *string `json:"locked_by"`
 	// LockedAt is since when LockedBy has it; nil where that is.
 	LockedAt *time.Time `json:"locked_at"`
@@ -68,21 +68,37 @@ func EventStatuses() []string {
 	return []string{"pending", "processing", "succeeded", "failed", "dead_lettered"}
 }
 
+// EventStates are the words of EventStatus.State.
+func EventStates() []string {
+	return []string{"pending", "scheduled", "parked", "published", "exhausted", "dead_lettered"}
+}
+
 // EventFilter selects events. Its zero value selects all.
 type EventFilter struct {
-	// Status, Topic, EventID and TaskUUID, where not empty, are the only ones wanted.
-	Status, Topic     string
-	EventID, TaskUUID uuid.UUID
-	// Before, if not 0, is the id before which to go on.
-	Before int64
+	// Status, State, Topic, ErrorCode, EventID and TaskUUID, where not empty, are the only ones wanted; the code is that of
+	// the last failure.
+	Status, State, Topic, ErrorCode string
+	EventID, TaskUUID               uuid.UUID
+	// Key, if not nil, is the only key wanted.
+	Key []byte
+	// HoldID, if not 0, is the only hold wanted that events wait behind.
+	HoldID int64
+	// From and To, where not zero, bound the time when an event was written, both inclusive. A list ends at an event that is
+	// more than an hour past its bound, To where the oldest come first and otherwise From. So an event to which its writer gave
+	// such a time hides the events behind it.
+	From, To time.Time
+	// OldestFirst turns the order. Defaults to false: the newest first.
+	OldestFirst bool
+	// After, if not 0, is the id behind which the list goes on.
+	After int64
 	// Limit is how many to return at most. Defaults to 25.
 	Limit int
 }
 
-// EventPage is some events, the newest first.
+// EventPage is some events, in the order of the list.
 type EventPage struct {
 	Events []EventStatus
-	// Next is the Before of the next page; 0 when there is none. A page may be short, or empty, and have a
+	// Next is the After of the next page; 0 when there is none. A page may be short, or empty, and have a
 	// next one, because each page looks at a fixed number of events, whatever the filter.
 	Next int64
 }

@@ -102,7 +102,7 @@ func describeHold(h *HoldChange) string {
 	case h.Draining:
 		until = "draining"
 	case h.ProbeIn == Forever:
-		until = "until somebody comes"
+		until = "until a release"
 	}
 	if h.New {
 		until += ", new"

@@ -2,9 +2,9 @@ package relay
 
 import "time"
 
-// TimeCount is how many there were from a time on, for a while that the one who counts knows.
+// TimeCount is how many there were in a span of time, whose length the caller of the count knows.
 type TimeCount struct {
-	// At is the beginning of the while.
+	// At is the beginning of the span.
 	At time.Time
 	// Count is how many there were.
 	Count int64

@@ -244,7 +244,7 @@ func TestGapsAreRead(t *testing.T) {
 			}
 		}
 		if !l.empty() {
-			t.Fatalf("the gaps %v are left, and nobody can fill them", l.all())
+			t.Fatalf("the gaps %v are left, and no transaction can fill them", l.all())
 		}
 	})
 }

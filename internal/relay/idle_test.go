@@ -131,6 +131,6 @@ func TestLittleWorkWakesNobody(t *testing.T) {
 	select {
 	case <-i.wake:
 	default:
-		t.Error("a full batch woke nobody")
+		t.Error("a full batch woke no loop")
 	}
 }

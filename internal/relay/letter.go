@@ -32,17 +32,17 @@ const (
 )
 
 // letter encodes the dead letter of an exhausted event, as whole as fits.
-func letter(e *Event, topic string, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
+func letter(e *Event, source, topic string, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
 	for ; ; fits++ {
-		m := letterAt(e, topic, fits)
+		m := letterAt(e, source, topic, fits)
 		if fits == bare || check(&m, 0) == nil {
 			return m, fits
 		}
 	}
 }
 
-func letterAt(e *Event, topic string, fits fit) Message {
-	m := Message{ID: MessageID{EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
+func letterAt(e *Event, source, topic string, fits fit) Message {
+	m := Message{ID: MessageID{Source: source, EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
 	hs, err := message.ReadableHeaders(e.Headers)
 	invalid := err != nil
 	if fits < bare {
@@ -100,6 +100,9 @@ func letterAt(e *Event, topic string, fits fit) Message {
 	}
 	if hops := message.Hops(hs); hops > 0 {
 		add(message.HeaderHops, strconv.Itoa(hops))
+	}
+	if source != "" {
+		add(message.HeaderSource, source)
 	}
 	if e.TaskUUID != uuid.Nil {
 		add(message.HeaderTaskUUID, e.TaskUUID.String())

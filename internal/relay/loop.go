@@ -35,12 +35,14 @@ func (r *Relay) loop(ctx context.Context, name string, runOnce func(context.Cont
 			r.metrics.failed(name, err)
 			pause := failing.NextBackOff()
 			r.cfg.Logger.Error("cycle failed", append([]any{"loop", name, "err", err, "retry_in", pause.String()}, storeFields(err)...)...)
+			r.cfg.Observer.Worked(name, err)
 			failed = true
 			_ = loop.Sleep(ctx, pause)
 		default:
 			if failed {
 				failing.Reset()
 				failed = false
+				r.cfg.Observer.Worked(name, nil)
 				r.cfg.Logger.Info("cycle works again", "loop", name)
 			}
 			if n > 0 {

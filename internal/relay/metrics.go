@@ -57,7 +57,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		publishSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_outbox_publish_seconds",
 			Help: "Time from handing a batch to the broker to its last acknowledgement.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
 		purged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_outbox_purged_total",
-			Help: "Rows removed because nobody needs them any more, by kind: published and dead_lettered events, idempotency keys."}, []string{"kind"}),
+			Help: "Rows removed because they are not needed any more, by kind: published and dead_lettered events, idempotency keys."}, []string{"kind"}),
 		backlog: newBacklogGauges(),
 		miscounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "postrider_outbox_retention_stopped",
 			Help: "1 when the rows of the log did not agree with the receipts, so that retention has stopped, otherwise 0."}),
@@ -76,7 +76,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.processed, m.failures)
-		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.leading, m.careful, m.publishSeconds, m.purged, m.miscounted)
+		reg.MustRegister(m.outcomes, m.errors, m.storeErrors, m.deadLettered, m.batch, m.inFlight, m.brokersAway, m.leading, m.careful,
+			m.publishSeconds, m.purged, m.miscounted)
 		m.backlog.register(reg)
 	}
 	return m

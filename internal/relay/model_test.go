@@ -324,7 +324,7 @@ func (w *world) check() error {
 			return fmt.Errorf("event %d arrived, and was rolled back", r.id)
 		}
 		if seen[r.id] && !w.mayRepeat {
-			return fmt.Errorf("event %d arrived twice although nobody died and nothing was lost", r.id)
+			return fmt.Errorf("event %d arrived twice although no relay died and nothing was lost", r.id)
 		}
 		if seen[r.id] {
 			continue

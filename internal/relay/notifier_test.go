@@ -164,7 +164,7 @@ func TestLookAfterArming(t *testing.T) {
 			looked = looked || p.start.Add(at).Equal(armed)
 		}
 		if !looked {
-			t.Errorf("nobody looked when writers began to notify, at %v: %v", armed.Sub(p.start), p.looks)
+			t.Errorf("no loop looked when writers began to notify, at %v: %v", armed.Sub(p.start), p.looks)
 		}
 	})
 }

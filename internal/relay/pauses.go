@@ -5,7 +5,8 @@ import "time"
 // LongestPauses returns, for each cause of a hold that is probed, the longest pause that the relay sets between its
 // probes, where retry is the longest delay between the attempts of an event.
 func LongestPauses(retry time.Duration) map[Cause]time.Duration {
-	return map[Cause]time.Duration{CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap, CauseBreaker: breakerProbeCap}
+	return map[Cause]time.Duration{CauseRetry: retry, CauseInfrastructure: infrastructureProbeCap, CauseRoute: routeProbeCap,
+		CauseBreaker: breakerProbeCap}
 }
 
 // LongestPause is the longest of these. If a probe is further ahead, a store concludes that the clock was put back. A probe

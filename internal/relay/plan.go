@@ -24,9 +24,13 @@ type rules struct {
 	// partition says on which of n partitions a key is.
 	partition func(key []byte, n int32) int32
 	// own says what a topic that Postrider itself writes is for; it is empty for all others.
-	own      func(topic string) string
-	breakers *breakers
-	random   func() float64
+	own func(topic string) string
+	// allowed reports whether events may go to a topic; nil where all may. sourceName is the name of the outbox, which every
+	// record carries; empty for none.
+	allowed    func(topic string) bool
+	sourceName string
+	breakers   *breakers
+	random     func() float64
 	// holdID returns an id for a hold that is to be put in place.
 	holdID func() (int64, error)
 }
@@ -112,8 +116,11 @@ func newPlan(in planInput, book *holdBook, r rules) *plan {
 		r.random = rand.Float64
 	}
 	events := in.events
-	p := &plan{rules: r, book: book, events: events, from: in.from, taken: in.from != nil, skips: in.skips, now: in.now, giveUp: in.giveUp,
-		ctx: in.ctx, hands: in.hands, encode: newEncoder(len(events)), messages: make([]Message, 0, len(events)), eventOf: make([]int, 0, len(events))}
+	p := &plan{
+		rules: r, book: book, events: events, from: in.from, taken: in.from != nil, skips: in.skips, now: in.now, giveUp: in.giveUp,
+		ctx: in.ctx, hands: in.hands, encode: newEncoder(r.sourceName, len(events)),
+		messages: make([]Message, 0, len(events)), eventOf: make([]int, 0, len(events)),
+	}
 	if len(events) > 0 {
 		book.last = max(book.last, events[len(events)-1].ID)
 	}
@@ -187,6 +194,10 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 	if use := p.own(e.Topic); use != "" && !e.OfTask {
 		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeReservedTopic,
 			Message: fmt.Sprintf("the topic %s is Postrider's own, for %s: services write to topics of theirs", e.Topic, use)}}
+	}
+	if p.allowed != nil && !e.OfTask && !p.allowed(e.Topic) {
+		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeTopicNotAllowed,
+			Message: fmt.Sprintf("the source %s may not write to the topic %s: the settings of the source name its topics (topics.allow)", p.sourceName, e.Topic)}}
 	}
 	m, o := p.encode.message(e)
 	if o == nil {
@@ -388,10 +399,9 @@ func (p *plan) schedule(e *Event, in time.Duration, f *Failure) {
 }
 
 func (p *plan) exception(e *Event, state State, f *Failure) Exception {
-	x := Exception{ID: e.ID, EventID: e.EventID, Topic: e.Topic, State: state, Attempts: e.Attempts, TaskUUID: e.TaskUUID}
+	x := Exception{ID: e.ID, EventID: e.EventID, Topic: e.Topic, State: state, Attempts: e.Attempts, TaskUUID: e.TaskUUID, MaxAttempts: e.MaxAttempts}
 	if f != nil {
 		x.Failure, x.Attempts = *f, f.Attempts
-		x.MaxAttempts = e.MaxAttempts
 		if x.MaxAttempts == 0 {
 			x.MaxAttempts = p.settings(e.Topic).Retry.MaxAttempts
 		}
@@ -428,14 +438,20 @@ func (p *plan) follow(i int, e *Event) {
 	}
 }
 
-// traceOf returns the trace of an event of the batch, as far as its headers can be read: also of an event that could not
-// be sent for them, or for its size.
-func (p *plan) traceOf(id int64) string {
+// givenUpTraces returns the traces of the events that were given up, by the events' ids, as far as their headers can be
+// read: also of an event that could not be sent for them, or for its size. One pass serves all: a batch may give up each of
+// its events.
+func (p *plan) givenUpTraces() map[int64]string {
+	traces := make(map[int64]string, len(p.givenUp))
+	for i := range p.givenUp {
+		traces[p.givenUp[i].ID] = ""
+	}
 	for i := range p.events {
-		if p.events[i].ID == id {
-			hs, _ := message.ReadableHeaders(p.events[i].Headers) // those that can be
-			return tracecontext.ID(hs)
+		e := &p.events[i]
+		if _, given := traces[e.ID]; given {
+			hs, _ := message.ReadableHeaders(e.Headers) // the readable ones
+			traces[e.ID] = tracecontext.ID(hs)
 		}
 	}
-	return ""
+	return traces
 }

@@ -66,7 +66,7 @@ func TestPlanOfMaxAge(t *testing.T) {
 		"where its key halts": {rules: rulesOf(TopicSettings{MaxAge: time.Hour, AfterLastAttempt: PolicyHaltKey}), from: []int64{8, 8},
 			holds: outage(Hold{Age: 2 * time.Hour, Draining: true}), events: events(aged(keyed(1, "k"), 2*time.Hour), aged(keyed(2, "k"), 2*time.Hour)),
 			sent: []int64{1, 2}, outcomes: outcomes(Infrastructure, Withheld),
-			want: lines("hold 100 on key t/k: halted MAX_AGE_EXCEEDED, failed 0, until somebody comes, new", "exhausted 1"+old, "parked 2 behind 100")},
+			want: lines("hold 100 on key t/k: halted MAX_AGE_EXCEEDED, failed 0, until a release, new", "exhausted 1"+old, "parked 2 behind 100")},
 		"one that meets an old hold from the log was not kept by it": {rules: r, holds: waited(2 * time.Hour), events: events(aged(keyed(1, "k"), time.Minute)),
 			sent: []int64{1}, outcomes: outcomes(Infrastructure), want: lines(again, "parked 1 behind 8")},
 	})

@@ -15,9 +15,9 @@ func TestPlanHaltsKeys(t *testing.T) {
 	bad := func(id int64, key string) Event { return with(keyed(id, key), unencodable) }
 	const (
 		invalid = " (attempt 1: permanent INVALID_HEADERS)"
-		halted  = "hold 100 on key t/k: halted INVALID_HEADERS, failed 0, until somebody comes, new"
-		refused = "hold 100 on key t/k: halted permanent, failed 0, until somebody comes, new"
-		again   = "hold 7 on key t/k: halted permanent, failed 0, until somebody comes"
+		halted  = "hold 100 on key t/k: halted INVALID_HEADERS, failed 0, until a release, new"
+		refused = "hold 100 on key t/k: halted permanent, failed 0, until a release, new"
+		again   = "hold 7 on key t/k: halted permanent, failed 0, until a release"
 		gone    = "exhausted 1 (attempt 1: permanent permanent)"
 	)
 	redrive := onKey(7, "k", Hold{Cause: CauseRedrive, EventID: eventID(1)})
@@ -33,16 +33,16 @@ func TestPlanHaltsKeys(t *testing.T) {
 			want: lines("hold 100 on key t/k: retry record, failed 1, probe in 1s, new", "parked 1 behind 100 (attempt 1: record record)", "parked 2 behind 100")},
 		"the last attempt": {rules: r, events: events(with(keyed(1, "k"), last)), holds: []Hold{onKey(7, "k", Hold{Cause: CauseRetry, EventID: eventID(1)})}, from: []int64{7},
 			sent: []int64{1}, outcomes: outcomes(Record),
-			want: lines("hold 7 on key t/k: halted record, failed 0, until somebody comes", "exhausted 1 (attempt 2: record record)")},
+			want: lines("hold 7 on key t/k: halted record, failed 0, until a release", "exhausted 1 (attempt 2: record record)")},
 		"an unsendable one after others of its key, which are sent": {rules: r, events: events(keyed(1, "k"), bad(2, "k"), keyed(3, "k")),
 			sent: []int64{1}, outcomes: outcomes(Delivered), want: lines("sent 1", halted, "exhausted 2"+invalid, "parked 3 behind 100")},
 		"behind a hold of its key nothing is given up": {rules: r, events: events(bad(1, "k"), bad(2, "l")), holds: []Hold{onKey(7, "k", Hold{})},
-			want: lines("hold 100 on key t/l: halted INVALID_HEADERS, failed 0, until somebody comes, new", "parked 1 behind 7", "exhausted 2"+invalid)},
+			want: lines("hold 100 on key t/l: halted INVALID_HEADERS, failed 0, until a release, new", "parked 1 behind 7", "exhausted 2"+invalid)},
 		"nor behind one of its topic or partition": {rules: r, events: events(bad(1, "k"), bad(2, "bb"), with(unkeyed(3), unencodable)),
 			holds: []Hold{onPartition(9, 1, 4, Hold{}), onTopic(8, Hold{})}, want: lines("parked 1 behind 9", "parked 2 behind 8", "parked 3 behind 8")},
 		"the probe that cannot be sent halts its key": {rules: r, events: events(bad(1, "k"), keyed(2, "k")), from: []int64{7, 7},
 			holds: []Hold{onKey(7, "k", Hold{Cause: CauseRetry, through: 2})},
-			want:  lines("hold 7 on key t/k: halted INVALID_HEADERS, failed 0, until somebody comes", "exhausted 1"+invalid, "parked 2 behind 7")},
+			want:  lines("hold 7 on key t/k: halted INVALID_HEADERS, failed 0, until a release", "exhausted 1"+invalid, "parked 2 behind 7")},
 		"what halts it is on its way again, and nothing else": {rules: r, events: events(keyed(1, "k")), holds: []Hold{redrive}, from: []int64{7},
 			sent: []int64{1}, outcomes: outcomes(Delivered), want: lines("gone [1]", "hold 7 on key t/k: redrive , failed 0, draining")},
 		"new events of the key wait for it": {rules: r, events: events(keyed(2, "k")), holds: []Hold{redrive}, want: "parked 2 behind 7"},
@@ -85,7 +85,7 @@ func TestHaltComesAfterWhatIsSent(t *testing.T) {
 		rules: rulesOf(TopicSettings{AfterLastAttempt: PolicyHaltKey}), events: events(keyed(1, "k"), bad(2, "k"), keyed(3, "k"), bad(4, "l")),
 		sent: []int64{1}, outcomes: outcomes(Record),
 		want: lines("hold 100 on key t/k: retry record, failed 1, probe in 1s, new",
-			"hold 101 on key t/l: halted INVALID_HEADERS, failed 0, until somebody comes, new",
+			"hold 101 on key t/l: halted INVALID_HEADERS, failed 0, until a release, new",
 			"parked 1 behind 100 (attempt 1: record record)", "parked 2 behind 100", "parked 3 behind 100", "exhausted 4 (attempt 1: permanent INVALID_HEADERS)"),
 	}})
 }

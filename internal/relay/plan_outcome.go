@@ -95,9 +95,21 @@ func (p *plan) giveUpEvent(i int, e *Event, f Failure) {
 		if open != nil {
 			probes = open.Probes + 1
 		}
-		open = p.hold(Hold{Scope: ScopeFailure, Topic: e.Topic, Code: f.Code, Cause: CauseBreaker, ErrorCode: f.Code, EventID: e.EventID, Probes: probes,
-			probeIn: probePause(breakerProbeBase, breakerProbeCap, probes),
-			Error:   fmt.Sprintf("more than %d events of this topic failed like this within %v; the last one: %s", s.BreakerEvents, s.BreakerWindow, f.Error)})
+		open = p.hold(Hold{
+			Scope:     ScopeFailure,
+			Topic:     e.Topic,
+			Code:      f.Code,
+			Cause:     CauseBreaker,
+			ErrorCode: f.Code,
+			EventID:   e.EventID,
+			Probes:    probes,
+			probeIn:   probePause(breakerProbeBase, breakerProbeCap, probes),
+			Error: fmt.Sprintf("more than %d events of this topic failed like this within %g s; the last one: %s",
+				s.BreakerEvents, s.BreakerWindow.Seconds(), f.Error),
+		})
+	}
+	if p.fates != nil && p.fates[i].kind == fateUnsendable {
+		f.Attempts = e.Attempts // it was not sent
 	}
 	p.parkAnew(i, open, &f)
 	p.keyAfter(e, f)

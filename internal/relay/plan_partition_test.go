@@ -18,7 +18,7 @@ func TestPlanHoldsPartitions(t *testing.T) {
 	part := func(h Hold) Hold { return onPartition(9, 1, 4, h) }
 	topic := func(h Hold) Hold { return onTopic(8, h) }
 	runPlanCases(t, map[string]planCase{
-		"a key of it waits, those of others go": {rules: r, events: events(keyed(1, "a"), keyed(2, "bb"), keyed(3, "a")),
+		"a key of it waits, keys of others go": {rules: r, events: events(keyed(1, "a"), keyed(2, "bb"), keyed(3, "a")),
 			sent: []int64{1, 2, 3}, outcomes: []Outcome{away(1), ok, withheld}, want: lines("sent 1", one, "parked 1 behind 100", "parked 3 behind 100")},
 		"two keys of it are one hold": {rules: r, events: events(keyed(1, "a"), keyed(2, "ccccc")),
 			sent: []int64{1, 2}, outcomes: []Outcome{away(1), away(1)}, want: lines(one, "parked 1 behind 100", "parked 2 behind 100")},
@@ -27,7 +27,7 @@ func TestPlanHoldsPartitions(t *testing.T) {
 			want: lines(one, "hold 101 on partition t 2 of 4: infrastructure X, failed 1, probe in 250ms, new", "parked 1 behind 100", "parked 2 behind 101")},
 		"an event without a key tries another one": {rules: r, events: events(unkeyed(1), unkeyed(2)),
 			sent: []int64{1, 2}, outcomes: []Outcome{away(1), ok}, want: lines("sent 1", "scheduled 1 in 1s")},
-		"held: its keys wait, others and those without go": {rules: r, events: events(keyed(1, "a"), keyed(2, "bb"), unkeyed(3), keyed(4, "ccccc")),
+		"held: its keys wait, other keys and events without one go": {rules: r, events: events(keyed(1, "a"), keyed(2, "bb"), unkeyed(3), keyed(4, "ccccc")),
 			holds: []Hold{part(Hold{})}, sent: []int64{2, 3}, outcomes: []Outcome{ok, ok}, want: lines("sent 2", "parked 1 behind 9", "parked 4 behind 9")},
 		"the probe gets through": {rules: r, events: events(keyed(1, "a")), holds: []Hold{part(Hold{through: 1})}, from: []int64{9},
 			sent: []int64{1}, outcomes: []Outcome{ok}, want: lines("gone [1]", proven)},

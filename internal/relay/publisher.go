@@ -30,6 +30,8 @@ type Publisher interface {
 
 // MessageID names a message: an event on its way to its own topic, or its dead letter.
 type MessageID struct {
+	// Source is the name of the outbox, as in Config.Source: a copy of a database has the same event ids.
+	Source  string
 	EventID uuid.UUID
 	Episode int
 	Letter  bool

@@ -103,7 +103,7 @@ func (t *term) readPage(ctx context.Context, events int) (Page, question, error)
 	defer cancel()
 	for {
 		q := t.gaps.ask()
-		page, err := t.leader.Read(bounded, Question{Gaps: q.ranges, Position: t.position, Events: events, Bytes: batchBytes})
+		page, err := t.leader.Read(bounded, Question{Gaps: q.ranges, Position: t.position, Events: events, Bytes: t.cfg.BatchBytes})
 		if err != nil {
 			return Page{}, q, fmt.Errorf("read the log: %w", err)
 		}

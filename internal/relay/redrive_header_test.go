@@ -30,17 +30,17 @@ func TestRedrivesSayWhatTheyWere(t *testing.T) {
 	}{
 		"of an event":             {Event{Redriven: true}, "event:" + first, first, false},
 		"of an event about tasks": {Event{OfTask: true}, "event:" + first, first, false},
-		"of a record":             {Event{Redriven: true}, "record:orders/0/1@2", own.String(), false},
+		"of a record":             {Event{Redriven: true}, "record:orders/0/1@2", message.RedriveEventID("record:orders/0/1@2").String(), false},
 		"of nothing":              {Event{Redriven: true}, "other", own.String(), false},
 		"by a service":            {Event{}, "event:" + first, "", true},
 	} {
 		e := c.event
 		e.EventID, e.Topic, e.Headers = own, "orders", []byte(`[["a", "1"], ["postrider-hops", "1"], ["postrider-redrive-of", "`+c.of+`"], ["postrider-redrive-for", "billing"]]`)
-		m, o := newEncoder(1).message(&e)
+		m, o := newEncoder("", 1).message(&e)
 		if (o != nil) != c.refused || o != nil && (o.Code != CodeInvalidHeaders || !strings.Contains(o.Message, message.HeaderRedriveOf)) {
 			t.Fatalf("%s: %+v", name, o)
 		}
-		letter := letterAt(&e, "dead", whole)
+		letter := letterAt(&e, "", "dead", whole)
 		if id := value(&letter, message.HeaderEventID); id != own.String() {
 			t.Errorf("%s: the letter is about %s", name, id)
 		}

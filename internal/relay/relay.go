@@ -21,6 +21,12 @@ type Config struct {
 	// OwnTopic says what a topic that Postrider itself writes is for, for example dead letters; empty for all others.
 	// Services may not write to these topics. Defaults to none.
 	OwnTopic func(topic string) string
+	// Allowed reports whether events of this outbox may go to a topic. Other events are given up with
+	// CodeTopicNotAllowed. Defaults to every topic.
+	Allowed func(topic string) bool
+	// Source is the name of the outbox, which records and dead letters carry in message.HeaderSource. Defaults to "": they
+	// have no such header.
+	Source string
 	// Publisher is the broker. Required.
 	Publisher Publisher
 	// Worker names this relay to operators. New appends a random part, so that a relay that was
@@ -28,6 +34,9 @@ type Config struct {
 	Worker string
 	// BatchSize is the most events in one batch. Defaults to 5000.
 	BatchSize int
+	// BatchBytes is about how many bytes of keys and payloads one batch has at most; one event goes in any case. Defaults
+	// to 64 MiB.
+	BatchBytes int64
 	// Dispatches is how many batches of events that come back behind holds are at the brokers at once at most, beside the
 	// one of the log. Defaults to 16.
 	Dispatches int
@@ -49,6 +58,9 @@ type Config struct {
 	// IdlePollNotified is the longest pause between polls while the notifier works and writers notify.
 	// Defaults to 500ms.
 	IdlePollNotified time.Duration
+	// TendPause and LettersPause are the longest pauses between looks at holds, and at events that were given up. What
+	// people ask of holds waits so long. Default to 250ms.
+	TendPause, LettersPause time.Duration
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// LogActions writes a line to Logger about each call of an action: ProcessPending, ProcessRetries, Cleanup.
@@ -56,10 +68,26 @@ type Config struct {
 	LogActions bool
 	// Registerer receives the metrics. Defaults to none.
 	Registerer prometheus.Registerer
+	// Observer is told how the relay does. Defaults to none.
+	Observer Observer
 	// TracerProvider receives spans: of batches, and of events whose writers gave them the traceparent of a trace
 	// that is recorded. Then the record's traceparent is the span of publishing it. Defaults to none.
 	TracerProvider trace.TracerProvider
 }
+
+// Observer is told how a relay does, from any goroutine. It must not block.
+type Observer interface {
+	// Leads is told that a term begins, and that it is over.
+	Leads(leads bool)
+	// Worked is told the error of each cycle of a loop that fails, and nil when the loop works again.
+	Worked(loop string, err error)
+}
+
+// unobserved is the Observer where there is none.
+type unobserved struct{}
+
+func (unobserved) Leads(bool)           {}
+func (unobserved) Worked(string, error) {}
 
 func (c Config) withDefaults() Config {
 	if c.Worker == "" {
@@ -72,6 +100,15 @@ func (c Config) withDefaults() Config {
 	c.Worker += ":" + uuid.NewString()[:8]
 	if c.BatchSize == 0 {
 		c.BatchSize = 5000
+	}
+	if c.BatchBytes == 0 {
+		c.BatchBytes = 64 << 20
+	}
+	if c.TendPause == 0 {
+		c.TendPause = tendPause
+	}
+	if c.LettersPause == 0 {
+		c.LettersPause = lettersPause
 	}
 	if c.Dispatches == 0 {
 		c.Dispatches = 16
@@ -87,6 +124,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.IdlePollMax == 0 {
 		c.IdlePollMax = 50 * time.Millisecond
+	}
+	if c.Observer == nil {
+		c.Observer = unobserved{}
 	}
 	c.Retention = c.Retention.withDefaults()
 	if c.IdlePollNotified == 0 {
@@ -107,6 +147,10 @@ func (c Config) validate() error {
 		return errors.New("relay: Publisher is required")
 	case c.Dispatches < 1:
 		return fmt.Errorf("relay: Dispatches is %d, it must be positive", c.Dispatches)
+	case c.BatchBytes < 1:
+		return fmt.Errorf("relay: BatchBytes is %d, it must be positive", c.BatchBytes)
+	case c.TendPause < tendSoon || c.LettersPause < lettersSoon:
+		return fmt.Errorf("relay: TendPause is %v and LettersPause %v, they must be at least %v", c.TendPause, c.LettersPause, tendSoon)
 	case c.BatchSize < 1:
 		return fmt.Errorf("relay: BatchSize is %d, it must be positive", c.BatchSize)
 	case c.PublishTimeout < 0:
@@ -148,12 +192,12 @@ func New(cfg Config) (*Relay, error) {
 	watchNotifier(cfg.Registerer, cfg.Notifier)
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
-		letters: newIdle(20*time.Millisecond, lettersPause, 0)}
+		letters: newIdle(lettersSoon, cfg.LettersPause, 0)}
 	own := cfg.OwnTopic
 	if own == nil {
 		own = func(string) string { return "" }
 	}
-	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, own: own, breakers: newBreakers()}
+	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, own: own, allowed: cfg.Allowed, sourceName: cfg.Source, breakers: newBreakers()}
 	return r, nil
 }
 

@@ -47,7 +47,8 @@ type PurgeLimits struct {
 
 // Purged is what one step of a purge did.
 type Purged struct {
-	// Rows is how many were removed, or would have been.
+	// Rows is how many were removed, or would have been. Of the log it counts the events that were delivered: the row of
+	// another goes, too, and the event stays, in its exception.
 	Rows int
 	// More says that there is more to remove.
 	More bool

@@ -81,7 +81,7 @@ func TestRetentionGoesOnAndRests(t *testing.T) {
 			t.Error(err)
 		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP postrider_outbox_purged_total Rows removed because nobody needs them any more, by kind: published and dead_lettered events, idempotency keys.
+# HELP postrider_outbox_purged_total Rows removed because they are not needed any more, by kind: published and dead_lettered events, idempotency keys.
 # TYPE postrider_outbox_purged_total counter
 postrider_outbox_purged_total{kind="dead_lettered"} 10
 postrider_outbox_purged_total{kind="idempotency_key"} 2000

@@ -173,10 +173,11 @@ func (t *term) logDecided(p *plan) {
 	if len(p.givenUp) > 0 {
 		t.letters.busy(1)
 	}
+	traces := p.givenUpTraces()
 	for i := range p.givenUp {
 		x := &p.givenUp[i]
 		log := log
-		if id := p.traceOf(x.ID); id != "" {
+		if id := traces[x.ID]; id != "" {
 			log = log.With("trace_id", id)
 		}
 		log.Warn("event given up", "id", x.ID, "attempts", x.Attempts, "error_code", x.Failure.Code, "err", x.Failure.Error)

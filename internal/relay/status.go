@@ -26,6 +26,9 @@ type Status struct {
 	Holds     []HoldStatus
 }
 
+// Waiting is how many events have not gone and were not given up.
+func (s Status) Waiting() int64 { return s.Pending + s.Parked + s.Scheduled }
+
 // HoldStatus is a hold for people.
 type HoldStatus struct {
 	// ID is its number.

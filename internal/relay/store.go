@@ -172,7 +172,7 @@ type Exception struct {
 	Hold int64
 	// In is how long a scheduled event waits; zero waits for the event's own available_at.
 	In time.Duration
-	// Attempts is how many failed by now, of MaxAttempts, which is 0 where none did.
+	// Attempts is how many failed by now, of MaxAttempts, which is 0 where none did and the event has no limit of its own.
 	Attempts, MaxAttempts int
 	// Failure is the failure of this attempt; its Class is empty where the event did not fail.
 	Failure Failure

@@ -25,7 +25,8 @@ const (
 	scheduledEvery = 10 * time.Second
 	// leftPause is the pause before a hold is looked at again whose first event others have in hand.
 	leftPause = 20 * time.Millisecond
-	// skipsEvery is how often requests to skip events that the position has passed are looked at.
+	// skipsEvery is how often requests to skip events that the position has passed are looked at, or as often as holds if
+	// that is less often.
 	skipsEvery = time.Second
 )
 
@@ -83,6 +84,14 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 		if len(keys) > 0 {
 			begin(keys, false)
 		}
+		// It comes before scheduled events are looked for: beside that it would take a connection more.
+		if time.Since(skips) > max(skipsEvery, t.cfg.TendPause) {
+			skips = time.Now()
+			if err := t.leader.ResolveSkips(work); err != nil {
+				fail(ended(work, fmt.Errorf("look at what is to be skipped: %w", err)))
+				return
+			}
+		}
 		if (next <= 0 || t.once != nil || time.Since(looked) > scheduledEvery) && scheduled.TryLock() {
 			looked = time.Now()
 			tending.Go(func() {
@@ -102,14 +111,7 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 			}
 			continue
 		}
-		if time.Since(skips) > skipsEvery {
-			skips = time.Now()
-			if err := t.leader.ResolveSkips(work); err != nil {
-				fail(ended(work, fmt.Errorf("look at what is to be skipped: %w", err)))
-				return
-			}
-		}
-		pause := time.NewTimer(min(max(next, tendSoon), tendPause))
+		pause := time.NewTimer(min(max(next, tendSoon), t.cfg.TendPause))
 		select {
 		case <-reading.Done():
 		case <-work.Done():
@@ -254,7 +256,7 @@ func (t *term) stand(holds []*Hold) []standing {
 func (t *term) taking(holds []*Hold, giveUp bool) Taking {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
-	taking := Taking{Bytes: batchBytes}
+	taking := Taking{Bytes: t.cfg.BatchBytes}
 	share := max(1, t.cfg.BatchSize/len(holds))
 	for _, h := range holds {
 		th := TakingHold{ID: h.ID, Events: 1}
@@ -330,7 +332,8 @@ func (t *term) endEmpty(holds []*Hold, was []standing, found map[int64]int64, le
 
 // sendTaken sends events that were taken and decides about them. hands are their keys, which are noted as in hand.
 // It returns the holds that drain and may have more at once.
-func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[subject]bool, giveUp bool, within time.Duration) (again []*Hold, err error) {
+func (t *term) sendTaken(ctx, reading context.Context, taken []Taken, hands map[subject]bool, giveUp bool,
+	within time.Duration) (again []*Hold, err error) {
 	if len(taken) == 0 {
 		return nil, nil
 	}
@@ -429,7 +432,7 @@ func putBack(taken []Taken, from []*Hold, ids []int64) map[*Hold]bool {
 // sendScheduled sends scheduled events whose time has come.
 func (t *term) sendScheduled(ctx, reading context.Context) error {
 	for reading.Err() == nil && ctx.Err() == nil {
-		taken, _, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: batchBytes})
+		taken, _, _, err := t.takeWithin(ctx, Taking{Scheduled: t.cfg.BatchSize, Bytes: t.cfg.BatchBytes})
 		if err != nil {
 			return fmt.Errorf("take what is due: %w", err)
 		}

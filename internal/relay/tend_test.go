@@ -171,8 +171,8 @@ func TestPutBackIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestAHaltedKeyWaitsForSomebody who puts its event back, or lets the key go.
-func TestAHaltedKeyWaitsForSomebody(t *testing.T) {
+// TestAHaltedKeyWaitsForAPerson who puts its event back, or lets the key go.
+func TestAHaltedKeyWaitsForAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		act     func(*memory)
 		arrived []int64

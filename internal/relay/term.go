@@ -22,9 +22,6 @@ const (
 // longTerm is how long a term must have worked so that its end is a failure of its own and not one more of the same.
 const longTerm = 5 * time.Second
 
-// batchBytes bounds the keys and payloads of one batch, and with it the memory of a relay.
-const batchBytes = 64 << 20
-
 // settleTimeout bounds each write, also after the relay was told to stop.
 const settleTimeout = 10 * time.Second
 
@@ -54,6 +51,7 @@ func (r *Relay) runLeader(ctx context.Context) {
 		if err != nil && time.Since(began) > longTerm {
 			// It worked: what ended it is no reason to wait longer each time.
 			r.metrics.failed("lead", err)
+			r.cfg.Observer.Worked("lead", err)
 			r.cfg.Logger.Error("the term ended", append([]any{"err", err}, storeFields(err)...)...)
 			return 1, nil
 		}
@@ -129,9 +127,14 @@ func (t *term) run(ctx context.Context) error {
 	if t.once != nil { // an action says what it did
 		level = slog.LevelDebug
 	}
-	t.cfg.Logger.Log(ctx, level, "leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds", len(t.began.Holds))
+	t.cfg.Logger.Log(ctx, level, "leading", "term", t.began.Term, "position", t.began.Position, "gaps", t.began.Gaps.Len(), "holds",
+		len(t.began.Holds))
 	t.metrics.leading.Set(1)
-	defer t.metrics.leading.Set(0)
+	t.cfg.Observer.Leads(true)
+	defer func() {
+		t.metrics.leading.Set(0)
+		t.cfg.Observer.Leads(false)
+	}()
 	if c := t.careful.Load(); c > 0 {
 		t.metrics.careful.Set(1)
 		t.cfg.Logger.Warn("relays died while these events were on their way: smaller batches find the one that kills, if one does",

@@ -56,7 +56,8 @@ func (r *Replay) fetchSome(ctx context.Context, items []*item) error {
 	var waiting error
 	for i, o := range r.originals.Fetch(asking, places) {
 		if state := items[i].points.Complete(o); !answered(state) && waiting == nil {
-			waiting = fmt.Errorf("%s, partition %d, offset %d: %s", places[i].Topic, places[i].Partition, places[i].Offset, errors.Join(o.Err, errors.New(string(state))))
+			waiting = fmt.Errorf("%s, partition %d, offset %d: %s", places[i].Topic, places[i].Partition, places[i].Offset,
+				errors.Join(o.Err, errors.New(string(state))))
 		}
 	}
 	return waiting

@@ -59,7 +59,7 @@ func (s Skip) Explain() string {
 	case SourceTopic:
 		return "its message came from the topic that is read; give another (--to)"
 	case UnreadableHeaders:
-		return "some headers of its event cannot be read: give headers (--header), or send it without any (--header-none); --match error=INVALID_HEADERS is about such letters alone"
+		return "some headers of its event cannot be read: give headers (--header), send each as the text of its value (--header-text), or send it without any (--header-none); --match error=INVALID_HEADERS is about such letters alone"
 	case TooManyHops:
 		return "its message was replayed as often as --max-hops allows, and came back dead each time"
 	case SentAgain:
@@ -95,7 +95,7 @@ const ofGroup = "\x00"
 
 // decide says what becomes of one record. since and until are the frozen bounds, label the end of the replay ids.
 func (o *Options) decide(r *dlq.Record, since, until time.Time, label string) verdict {
-	return o.decideLetter(r, o.Custom.Decode(*r), since, until, label)
+	return o.decideLetter(r, o.decodeOne(*r), since, until, label)
 }
 
 // decideLetter is decide of a record that was read.
@@ -110,9 +110,9 @@ func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Ti
 		}
 	}
 	v.wanted = true
-	target, skip := o.target(r, &l)
+	target, skip := o.target(&l)
 	_, unreadable := l.InvalidHeaders()
-	if unreadable && o.Repair != nil {
+	if unreadable && o.Repair != nil && o.Repair.Mends(l.Headers) {
 		l.Headers, unreadable = o.Repair.Apply(l.Headers), false
 	}
 	switch {
@@ -143,7 +143,7 @@ func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Ti
 }
 
 // target is where a letter's message goes, or why it cannot.
-func (o *Options) target(r *dlq.Record, l *dlq.Letter) (string, Skip) {
+func (o *Options) target(l *dlq.Letter) (string, Skip) {
 	switch o.To {
 	case ToOriginal:
 		if message.ValidTopic(l.OriginTopic) != nil {
@@ -151,12 +151,10 @@ func (o *Options) target(r *dlq.Record, l *dlq.Letter) (string, Skip) {
 		}
 		return l.OriginTopic, ""
 	case ToRetry:
-		for _, h := range r.Headers {
-			if topic := string(h.Value); h.Name == message.HeaderRetryTopic && message.ValidTopic(topic) == nil {
-				return topic, ""
-			}
+		if l.RetryTopic == "" {
+			return "", NoRetryTopic
 		}
-		return "", NoRetryTopic
+		return l.RetryTopic, ""
 	}
 	return o.To, ""
 }
@@ -195,17 +193,13 @@ func headersOf(l *dlq.Letter, id string) []message.Header {
 		hs = append(hs, message.Header{Name: dlq.HeaderReplayOrigin, Value: []byte(origin)})
 	}
 	of := l.FirstSentAs()
-	event, _ := message.ValidRedriveOf(of)
-	if event == uuid.Nil {
-		event = uuid.NewSHA1(space, []byte(of))
-	}
 	hs = append(hs,
 		message.Header{Name: message.HeaderHops, Value: strconv.AppendInt(nil, int64(l.Hops+1), 10)},
 		message.Header{Name: message.HeaderRedriveOf, Value: []byte(of)})
 	if group := l.FailedGroup(); group != "" {
 		hs = append(hs, message.Header{Name: message.HeaderRedriveFor, Value: []byte(group)})
 	}
-	return append(hs, message.Header{Name: message.HeaderEventID, Value: []byte(event.String())})
+	return append(hs, message.Header{Name: message.HeaderEventID, Value: []byte(message.RedriveEventID(of).String())})
 }
 
 // replayOf names the message that is sent again, as the desk's redrives do.

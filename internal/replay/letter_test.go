@@ -68,7 +68,7 @@ func TestJudge(t *testing.T) {
 		"more are allowed":    {record: set(event, message.HeaderHops, "3"), change: func(o *Options) { o.MaxHops = 4 }, target: "orders"},
 		"unreadable headers":  {record: set(event, message.HeaderInvalidHeaders, `{"a": 1}`), skip: UnreadableHeaders},
 		"repaired":            {record: set(event, message.HeaderInvalidHeaders, `{"a": 1}`), change: func(o *Options) { o.Repair = &dlq.Repair{None: true} }, target: "orders"},
-		"somebody else's":     {record: set(foreign(1, nil), message.HeaderInvalidHeaders, `{"a": 1}`), target: "payments"},
+		"of another program":  {record: set(foreign(1, nil), message.HeaderInvalidHeaders, `{"a": 1}`), target: "payments"},
 		"hops that are none":  {record: set(event, message.HeaderHops, "-9 \x1b[2J"), target: "orders"},
 	} {
 		o := optionsOf(c.change)

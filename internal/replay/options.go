@@ -79,6 +79,9 @@ type Options struct {
 	// SkipRefused leaves letters alone that the broker refuses for good, and counts them. Defaults to false: the first
 	// one ends the replay.
 	SkipRefused bool
+
+	// decodeOne reads a dead letter as Custom says; Check makes it.
+	decodeOne func(dlq.Record) dlq.Letter
 }
 
 // minRate is the lowest rate, one in about three hours; maxRate is more than can be sent.
@@ -128,6 +131,7 @@ func (o *Options) Check() error {
 	case o.Max < 0:
 		return fail("the limit of messages is %d, it must not be negative", o.Max)
 	}
+	o.decodeOne = o.Custom.Decoder()
 	if err := o.Custom.Check(); err != nil {
 		return fail("%w", err)
 	}

@@ -94,25 +94,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// nobody is a publisher that publishes nothing.
-type nobody struct{}
+// silent is a publisher that publishes nothing.
+type silent struct{}
 
-func (nobody) Publish(context.Context, []relay.Message) []relay.Outcome { return nil }
+func (silent) Publish(context.Context, []relay.Message) []relay.Outcome { return nil }
 
 func TestNew(t *testing.T) {
 	t.Parallel()
 	l := newLetters(1)
 	for name, cfg := range map[string]Config{
-		"no cluster":   {Publisher: nobody{}, Options: Options{From: source}},
+		"no cluster":   {Publisher: silent{}, Options: Options{From: source}},
 		"no publisher": {Cluster: l, Options: Options{From: source}},
-		"no options":   {Cluster: l, Publisher: nobody{}},
-		"no batch":     {Cluster: l, Publisher: nobody{}, Options: Options{From: source}, Batch: -1},
+		"no options":   {Cluster: l, Publisher: silent{}},
+		"no batch":     {Cluster: l, Publisher: silent{}, Options: Options{From: source}, Batch: -1},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	r, err := New(Config{Cluster: l, Publisher: nobody{}, Options: Options{From: source}})
+	r, err := New(Config{Cluster: l, Publisher: silent{}, Options: Options{From: source}})
 	if err != nil || r.batch != DefaultBatch {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ type PartitionPlan struct {
 // Plan reads the letters and says what Run would do with them. Errors about the options wrap ErrRequest.
 func (r *Replay) Plan(ctx context.Context) (Plan, error) {
 	o := &r.options
-	p := Plan{Run: o.run(), DefaultName: o.Run == "", Group: o.group(), From: o.From, To: o.To, Skipped: map[Skip]int64{}, Targets: map[string]int64{}, Missing: []string{}}
+	p := Plan{Run: o.run(), DefaultName: o.Run == "", Group: o.group(), From: o.From, To: o.To, Skipped: map[Skip]int64{},
+		Targets: map[string]int64{}, Missing: []string{}}
 	var topic Topic
 	err := r.mend(ctx, "look at the topics", contactLimit, func(ctx context.Context) error {
 		names := []string{o.From}

@@ -182,9 +182,11 @@ func (r *Replay) readCommitted(topic Topic, committed CommittedOffset) (*positio
 	case p.Version != noteVersion:
 		return nil, fmt.Errorf("%w: the replay %s was begun by another version of postrider; give another name (--run)", ErrRequest, o.group())
 	case p.About != shortAbout(o.about()):
-		return nil, fmt.Errorf("%w: the replay %s was begun as %q, and cannot go on as %q; give another name (--run)", ErrRequest, o.group(), p.About, shortAbout(o.about()))
+		return nil, fmt.Errorf("%w: the replay %s was begun as %q, and cannot go on as %q; give another name (--run)", ErrRequest,
+			o.group(), p.About, shortAbout(o.about()))
 	case p.Topic != topic.ID:
-		return nil, fmt.Errorf("%w: topic %s was deleted and made anew since the replay %s began; give another name (--run)", ErrRequest, o.From, o.group())
+		return nil, fmt.Errorf("%w: topic %s was deleted and made anew since the replay %s began; give another name (--run)", ErrRequest,
+			o.From, o.group())
 	}
 	return p, nil
 }

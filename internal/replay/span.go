@@ -46,7 +46,8 @@ func (s *span) end(r *Result, err error) {
 	if s.span == nil {
 		return
 	}
-	s.span.SetAttributes(attribute.Int64("replay.sent", r.Sent), attribute.Int64("replay.skipped", r.Left()), attribute.Int64("replay.not_matching", r.NotMatching),
+	s.span.SetAttributes(attribute.Int64("replay.sent", r.Sent), attribute.Int64("replay.skipped", r.Left()),
+		attribute.Int64("replay.not_matching", r.NotMatching),
 		attribute.Int64("replay.missed", r.Missed), attribute.Int64("replay.remaining", r.Remaining))
 	if err != nil {
 		tracecontext.Fail(s.span, code(err), err.Error())

@@ -57,6 +57,8 @@ type Failure struct {
 	// see message.CategoryOf. ErrorCode names the error in one word; other dialects have it where they have the class
 	// of an exception.
 	ErrorClass, ErrorCode, ErrorMessage, Stack string
+	// ErrorCategory is the category that the error names; empty where class and code tell it.
+	ErrorCategory message.Category
 	// RetryTopic is the topic from which the group, and no other, reads records to try them again.
 	RetryTopic string
 	// Headers are the record's headers, as they were read when it failed last, in order.
@@ -78,8 +80,8 @@ const (
 // Writers returns every dialect that Encode writes.
 func Writers() []Writer { return []Writer{Postrider, Spring, Connect} }
 
-// Owns reports whether a header of a record is the bookkeeping of a dialect, and none of the message. The event's id, the
-// count of its replays and what it was first sent as are the message's own, although their names begin like ours: without
+// Owns reports whether a header of a record is the bookkeeping of a dialect, and none of the message. The event's id, its
+// source, the count of its replays and what it was first sent as are the message's own, although their names begin like ours: without
 // the second a message that always fails could be replayed for ever.
 func (w Writer) Owns(name string) bool {
 	switch w {
@@ -94,7 +96,7 @@ func (w Writer) Owns(name string) bool {
 }
 
 // messagesOwn are the headers of ours that stay with a message.
-var messagesOwn = []string{message.HeaderEventID, message.HeaderHops, message.HeaderRedriveOf, message.HeaderRedriveFor}
+var messagesOwn = []string{message.HeaderEventID, message.HeaderHops, message.HeaderRedriveOf, message.HeaderRedriveFor, message.HeaderSource}
 
 // Encode returns the headers of a dead letter: the record's own, in order, without bookkeeping of ours or of the chosen
 // dialects, and then the sets of the chosen dialects, Postrider and Spring by default. If the record already has a set

@@ -78,6 +78,7 @@ func (s *set) postrider(f *Failure) {
 	s.time(message.HeaderLastFailedAt, f.LastFailedAt)
 	s.text(message.HeaderErrorClass, f.ErrorClass, MaxNameBytes)
 	s.text(message.HeaderErrorCode, f.ErrorCode, MaxNameBytes)
+	s.text(message.HeaderErrorCategory, string(f.ErrorCategory), MaxNameBytes)
 	s.text(message.HeaderErrorMessage, f.ErrorMessage, MaxMessageBytes)
 	s.text(message.HeaderErrorStack, f.Stack, MaxStackBytes)
 	s.text(message.HeaderRetryTopic, f.RetryTopic, MaxNameBytes)

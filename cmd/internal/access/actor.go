@@ -6,8 +6,10 @@ import "context"
 type Actor struct {
 	// Name is the name of the API key, who signed in to the web console, or "cli:" and the database user of a command.
 	Name string
-	// KeyID is the id of the API key, or of the session of the web console where it stands on none; empty for a command.
+	// KeyID is the id of the API key, or of the session of the web console where it has none; empty for a command.
 	KeyID string
+	// Person is which person of that name it is, as Session.Person. Defaults to the person of the key.
+	Person string
 	// RequestID is in the answer, the log and the audit row; empty for a command.
 	RequestID string
 	// Scopes are what it may do.
@@ -16,6 +18,17 @@ type Actor struct {
 
 // May reports whether the actor has a scope; Admin has all.
 func (a Actor) May(s Scope) bool { return allows(a.Scopes, s) }
+
+// PersonID is which person it is, for what the name alone does not tell; empty for a command.
+func (a Actor) PersonID() string {
+	if a.Person == "" && a.KeyID != "" {
+		return personOfKey(a.KeyID)
+	}
+	return a.Person
+}
+
+// personOfKey is the person who has an API key.
+func personOfKey(id string) string { return "key:" + id }
 
 type actorKey struct{}
 

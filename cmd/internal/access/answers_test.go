@@ -36,7 +36,7 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	other := access.WithActor(ctx, access.Actor{Name: "bob", KeyID: "bobskey"})
 	c, a, err = s.Begin(other, "k1", request)
 	if a != nil || err != nil {
-		t.Errorf("somebody else's key is another one: %v, %v", a, err)
+		t.Errorf("the key of another person is another one: %v, %v", a, err)
 	}
 	if err := s.Forget(other, c); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, details any) error {
 	a := ActorOf(ctx)
 	if a.Name == "" {
-		return fmt.Errorf("audit log: %s on %s %q is done by nobody", action, targetType, targetID)
+		return fmt.Errorf("audit log: %s on %s %q has no actor", action, targetType, targetID)
 	}
 	text, err := json.Marshal(details)
 	if err != nil {
@@ -55,6 +55,9 @@ type Done struct {
 	// SessionUser is the login of the database that wrote the row; a caller cannot choose it. For a change by the API it
 	// is the login of postrider serve. Actor is the name that this login gave.
 	SessionUser string `json:"session_user_name"`
+	// Batches counts the rows that the batches of the operation have, where a list leaves these out: on the row of its start. It
+	// is 1001 where there are more than 1,000, and is left out otherwise.
+	Batches int64 `json:"batches,omitempty"`
 }
 
 // DoneFilter selects rows of the audit log. Its zero value selects all.
@@ -64,6 +67,8 @@ type DoneFilter struct {
 	Actor, Action, TargetType, TargetID string
 	// From and To bound the time, both inclusive, where not zero.
 	From, To time.Time
+	// NoBatches leaves out the rows of batches of operations. The row of an operation's start counts them.
+	NoBatches bool
 	// Before, if not 0, is the id before which to go on.
 	Before int64
 	// Limit is how many to return, 1 to MaxHistory + 1: a page, and the row that says whether there is a next one.
@@ -80,14 +85,26 @@ func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
 		f.Limit = 100
 	}
 	// The query is planned anew for its filters: one plan for all filters would walk the table.
-	return s.done(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit)
+	rows, err := s.pool.Query(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit, !f.NoBatches)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Done, err error) {
+		return d, row.Scan(append(d.columns(), &d.Batches)...)
+	})
 }
 
 // EntryHistory returns what was done to an investigation, newest first, 100 at most: to it alone, to it among others (the
 // row lists all of them as entries in its details; here it shows this one and their number), and with the operations given,
-// which have sent its message.
+// which it is in.
 func (s *Store) EntryHistory(ctx context.Context, entry string, operations []string) ([]Done, error) {
 	return s.done(ctx, auditEntry, pgx.QueryExecModeExec, entry, operations)
+}
+
+// OperationHistory returns what people did with an operation, newest first, 100 at most: who planned it, and who started,
+// paused, resumed and aborted it.
+func (s *Store) OperationHistory(ctx context.Context, operation string) ([]Done, error) {
+	return s.done(ctx, auditOperation, pgx.QueryExecModeExec, operation)
 }
 
 func (s *Store) done(ctx context.Context, query string, args ...any) ([]Done, error) {
@@ -96,9 +113,13 @@ func (s *Store) done(ctx context.Context, query string, args ...any) ([]Done, er
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Done, err error) {
-		err = row.Scan(&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Details, &d.SessionUser)
-		return d, err
+		return d, row.Scan(d.columns()...)
 	})
+}
+
+// columns are where the columns of a row of the log go.
+func (d *Done) columns() []any {
+	return []any{&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Details, &d.SessionUser}
 }
 
 // PurgeAudit removes the oldest rows of the audit log that are older than keep, which is 30 days at least: limit of them at
@@ -108,9 +129,10 @@ func (s *Store) PurgeAudit(ctx context.Context, keep time.Duration, limit int) (
 	return gone, gone == limit, err
 }
 
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() {
+// orNull is null for a zero value.
+func orNull[T comparable](v T) *T {
+	if v == *new(T) {
 		return nil
 	}
-	return &t
+	return &v
 }

@@ -36,7 +36,7 @@ func TestALoginStandsForAllWhoUsedIt(t *testing.T) {
 		}
 	}
 	for actor, want := range map[string]int{"cli:ada": 3, "cli:shared": 100, "cli:eve": 0} {
-		if n, read := listed(t, db, actor, "", "", "", nil, nil, int64(0), 100); n != want || read > 500 {
+		if n, read := listed(t, db, actor, "", "", "", nil, nil, int64(0), 100, true); n != want || read > 500 {
 			t.Errorf("%s: %d rows, want %d, with %d reads", actor, n, want, read)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,8 +20,8 @@ var (
 	ErrUnknownKey = errors.New("the API key is not known, was revoked or has expired")
 	// ErrNotFound is wrapped by errors about a key id that does not exist.
 	ErrNotFound = errors.New("API key not found")
-	// ErrInvalid is wrapped by errors about what a new key should be.
-	ErrInvalid = errors.New("API key refused")
+	// ErrInvalid is wrapped by errors about what a new key or link should be.
+	ErrInvalid = errors.New("request refused")
 )
 
 // Key is an API key without its secret.
@@ -58,16 +59,16 @@ type NewKey struct {
 	ExpiresIn time.Duration
 }
 
-func (n NewKey) check() error {
+// check says what is wrong with a new API key, or a new link: the rules for their names and scopes are the same.
+func (n NewKey) check(what string) error {
+	fault := nameFault(n.Name)
 	switch {
-	case strings.TrimSpace(n.Name) == "" || len(n.Name) > 200:
-		return fmt.Errorf("%w: its name has %d bytes, it must have 1 to 200", ErrInvalid, len(n.Name))
-	case strings.ContainsFunc(n.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("%w: its name has control characters", ErrInvalid)
+	case fault != "":
+		return fmt.Errorf("%w: the name of the %s %s", ErrInvalid, what, fault)
 	case len(n.Scopes) == 0:
-		return fmt.Errorf("%w: it has no scope; the scopes are %s", ErrInvalid, scopeList())
+		return fmt.Errorf("%w: the %s has no scope; the scopes are %s", ErrInvalid, what, scopeList())
 	case n.ExpiresIn < 0, n.ExpiresIn > 0 && n.ExpiresIn < time.Second:
-		return fmt.Errorf("%w: it would have expired already", ErrInvalid)
+		return fmt.Errorf("%w: the %s would have expired already", ErrInvalid, what)
 	}
 	for _, s := range n.Scopes {
 		if !slices.Contains(Scopes(), s) {
@@ -75,6 +76,37 @@ func (n NewKey) check() error {
 		}
 	}
 	return nil
+}
+
+// nameFault says what is wrong with the name of a key or a person; empty for nothing.
+func nameFault(name string) string {
+	switch {
+	case strings.TrimSpace(name) == "" || len(name) > 200:
+		return fmt.Sprintf("has %d bytes, it must have 1 to 200", len(name))
+	case Misleads(name):
+		return "has control characters, marks of direction or invisible characters"
+	}
+	return ""
+}
+
+// Misleads reports whether a text that is shown on one line has a line end, a tab or a Misleading character.
+func Misleads(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r == '\n' || r == '\t' || Misleading(r) })
+}
+
+// Misleading reports whether a character is a control character other than line end and tab, a mark of direction such as U+202E, a
+// character without width, a separator of lines that only some readers know, or one of private use, which each font shows otherwise.
+func Misleading(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return true
+	case r < 0xad:
+		return false
+	}
+	return r == 0xad || r == 0x61c || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f ||
+		r == 0xfeff || r >= 0xfff9 && r <= 0xfffb || r >= 0xe0000 && r <= 0xe0fff || unicode.Is(unicode.Co, r)
 }
 
 // Store keeps keys, the audit log and answers. It is safe for concurrent use.
@@ -91,7 +123,7 @@ func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
 
 // Create makes a key and returns it with its token, which is kept nowhere and cannot be shown again.
 func (s *Store) Create(ctx context.Context, n NewKey) (k Key, token string, err error) {
-	if err := n.check(); err != nil {
+	if err := n.check("API key"); err != nil {
 		return Key{}, "", err
 	}
 	token, id, hash := newToken(tokenPrefix)

@@ -58,6 +58,23 @@ func TestAKeyWorksUntilItIsRevoked(t *testing.T) {
 	}
 }
 
+// TestTheTableNamesEveryScope: who reads the comment of the column learns of all.
+func TestTheTableNamesEveryScope(t *testing.T) {
+	t.Parallel()
+	_, pool, ctx := newStore(t)
+	var comment string
+	if err := pool.QueryRow(ctx, `select col_description(a.attrelid, a.attnum) from pg_attribute a where a.attrelid = 'postrider.access_key'::regclass and a.attname = 'scopes'`).Scan(&comment); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, s := range access.Scopes() {
+		all = append(all, string(s))
+	}
+	if want := strings.Join(all, ", "); !strings.Contains(comment, want) {
+		t.Errorf("the comment is %q, want one that has %s", comment, want)
+	}
+}
+
 func TestAKeyExpires(t *testing.T) {
 	t.Parallel()
 	s, pool, ctx := newStore(t)
@@ -135,6 +152,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"no name":       {Scopes: []access.Scope{access.Read}},
 		"a long name":   {Name: strings.Repeat("x", 201), Scopes: []access.Scope{access.Read}},
 		"control":       {Name: "a\x1b[2Jb", Scopes: []access.Scope{access.Read}},
+		"direction":     {Name: "a\u202eb", Scopes: []access.Scope{access.Read}},
 		"no scope":      {Name: "k"},
 		"unknown scope": {Name: "k", Scopes: []access.Scope{"root"}},
 		"the past":      {Name: "k", Scopes: []access.Scope{access.Read}, ExpiresIn: -time.Second},
@@ -167,6 +185,6 @@ func TestScopes(t *testing.T) {
 		}
 	}
 	if access.ActorOf(t.Context()).May(access.Read) {
-		t.Error("nobody may read")
+		t.Error("no key may read")
 	}
 }

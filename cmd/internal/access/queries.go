@@ -29,6 +29,9 @@ var auditEntry string
 //go:embed queries/audit_purge.sql
 var auditPurge string
 
+//go:embed queries/audit_operation.sql
+var auditOperation string
+
 //go:embed queries/answer_begin.sql
 var answerBegin string
 
@@ -71,5 +74,17 @@ var sessionUsed string
 //go:embed queries/session_end.sql
 var sessionEnd string
 
+//go:embed queries/session_own.sql
+var sessionOwn string
+
+//go:embed queries/session_end_own.sql
+var sessionEndOwn string
+
 //go:embed queries/session_purge.sql
 var sessionPurge string
+
+//go:embed queries/console_url.sql
+var consoleURL string
+
+//go:embed queries/console_url_note.sql
+var consoleURLNote string

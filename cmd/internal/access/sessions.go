@@ -5,13 +5,14 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// A session of the web console stands on an API key or on a one-time link. People who sign in with their company's account,
-// or behind a proxy that names them, will come to openSession with a name and scopes, as links do now.
+// A session of the web console begins with an API key, or with a one-time link, an OpenID provider or a trusted proxy that
+// names a person. All of them end in openSession.
 
 var (
 	// ErrUnknownSession is wrapped when a session does not work. As with keys, it does not say why.
@@ -26,11 +27,16 @@ var (
 type Session struct {
 	// ID is its public id.
 	ID string
-	// KeyID is the API key that it stands on; empty for a person who signed in by a link.
+	// KeyID is the API key that it began with, and ends with; empty for a person who signed in otherwise.
 	KeyID string
+	// By is what the person signed in with.
+	By SignIn
 	// Name is who signed in.
 	Name string
-	// Scopes are what it may do: those of its key now, or those of its link.
+	// Person is which person of that name it is: key: and the id of an API key, link: and the name, oidc: and the issuer and
+	// subject, or proxy: and the name.
+	Person string
+	// Scopes are what it may do: the scopes of its key now, of its link, or of the person's groups at the sign-in.
 	Scopes []Scope
 	// CreatedAt is when it began, ExpiresAt when it ends at the latest.
 	CreatedAt, ExpiresAt time.Time
@@ -38,7 +44,7 @@ type Session struct {
 
 // Actor is who acts in the session.
 func (s Session) Actor() Actor {
-	a := Actor{Name: s.Name, KeyID: s.KeyID, Scopes: s.Scopes}
+	a := Actor{Name: s.Name, KeyID: s.KeyID, Person: s.Person, Scopes: s.Scopes}
 	if a.KeyID == "" {
 		a.KeyID = s.ID
 	}
@@ -47,20 +53,23 @@ func (s Session) Actor() Actor {
 
 // NewLink is what a new one-time link should be: for a key, or for a person with scopes.
 type NewLink struct {
-	// KeyID is the API key that its session stands on. Required without Scopes.
+	// KeyID is the API key that its session is for. Required without Scopes.
 	KeyID string
 	// Name is who signs in with it. Defaults to the name of the key; required without one.
 	Name string
 	// Scopes are what its session may do. Required without KeyID, whose scopes count otherwise.
 	Scopes []Scope
-	// ExpiresIn is how long it may be used. Required.
+	// ExpiresIn is how long it may be used, a second to MaxLinkAge. Required.
 	ExpiresIn time.Duration
 }
 
+// MaxLinkAge is the longest time in which a link may be used: an unused link that is found gives its rights.
+const MaxLinkAge = 7 * 24 * time.Hour
+
 // Link makes a one-time link, and returns its token and until when it may be used. The token is kept nowhere.
 func (s *Store) Link(ctx context.Context, n NewLink) (token string, expires time.Time, err error) {
-	if n.ExpiresIn < time.Second {
-		return "", expires, fmt.Errorf("%w: a link that ends in %s could not be used", ErrInvalid, n.ExpiresIn)
+	if n.ExpiresIn < time.Second || n.ExpiresIn > MaxLinkAge {
+		return "", expires, fmt.Errorf("%w: a link that may be used for %s is refused; it must be 1s to 168h (7 days)", ErrInvalid, n.ExpiresIn)
 	}
 	token, id, hash := newToken(linkPrefix)
 	err = s.change(ctx, func(tx pgx.Tx) error {
@@ -72,14 +81,14 @@ func (s *Store) Link(ctx context.Context, n NewLink) (token string, expires time
 			if n.Name == "" {
 				n.Name = k.Name
 			}
-			if err := (NewKey{Name: n.Name, Scopes: k.Scopes}).check(); err != nil {
+			if err := (NewKey{Name: n.Name, Scopes: k.Scopes}).check("link"); err != nil {
 				return err
 			}
 			n.Scopes = nil
-		} else if err := (NewKey{Name: n.Name, Scopes: n.Scopes}).check(); err != nil {
+		} else if err := (NewKey{Name: n.Name, Scopes: n.Scopes}).check("link"); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, linkInsert, id, hash[:], nullText(n.KeyID), n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name,
+		if err := tx.QueryRow(ctx, linkInsert, id, hash[:], orNull(n.KeyID), n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name,
 			n.ExpiresIn.Microseconds()).Scan(&expires); err != nil {
 			return err
 		}
@@ -160,7 +169,8 @@ func (s *Store) SessionByLink(ctx context.Context, link string, age time.Duratio
 		if key != nil {
 			n.KeyID = *key
 		}
-		n, token, err = s.openSession(ctx, tx, n, age, map[string]any{"by": "link", "link": id})
+		n.By = ByLink
+		n, token, err = s.openSession(ctx, tx, n, age, map[string]any{"link": id})
 		return err
 	})
 	if err != nil {
@@ -169,14 +179,14 @@ func (s *Store) SessionByLink(ctx context.Context, link string, age time.Duratio
 	return n, token, nil
 }
 
-// SessionByKey opens a session that stands on the key of a token, and ends with it, or after age.
+// SessionByKey opens a session for the key of a token, which ends with the key, or after age.
 func (s *Store) SessionByKey(ctx context.Context, key string, age time.Duration) (n Session, token string, err error) {
 	k, err := s.Authenticate(ctx, key)
 	if err != nil {
 		return Session{}, "", err
 	}
 	err = s.change(ctx, func(tx pgx.Tx) error {
-		n, token, err = s.openSession(ctx, tx, Session{KeyID: k.ID, Name: k.Name}, age, map[string]any{"by": "key"})
+		n, token, err = s.openSession(ctx, tx, Session{KeyID: k.ID, By: ByKey, Name: k.Name}, age, nil)
 		return err
 	})
 	if err != nil {
@@ -186,16 +196,25 @@ func (s *Store) SessionByKey(ctx context.Context, key string, age time.Duration)
 	return n, token, nil
 }
 
-// openSession writes a new session for a person who is known, and that they signed in.
+// openSession writes a new session for a person who is known, and that they signed in. Without n.Person it is the person of
+// the key, or the one of that name who signs in that way.
 func (s *Store) openSession(ctx context.Context, tx pgx.Tx, n Session, age time.Duration, details map[string]any) (Session, string, error) {
 	token, id, hash := newToken(sessionPrefix)
 	n.ID = id
-	if err := tx.QueryRow(ctx, sessionInsert, id, hash[:], nullText(n.KeyID), n.Name, scopeTexts(n.Scopes), age.Microseconds()).Scan(&n.CreatedAt, &n.ExpiresAt); err != nil {
+	switch {
+	case n.KeyID != "":
+		n.Person = personOfKey(n.KeyID)
+	case n.Person == "":
+		n.Person = string(n.By) + ":" + n.Name
+	}
+	if err := tx.QueryRow(ctx, sessionInsert, id, hash[:], orNull(n.KeyID), n.By, n.Name, scopeTexts(n.Scopes), age.Microseconds(), n.Person).Scan(&n.CreatedAt, &n.ExpiresAt); err != nil {
 		return n, "", err
 	}
 	actor := n.Actor()
 	actor.RequestID = ActorOf(ctx).RequestID
-	return n, token, s.Audit(WithActor(ctx, actor), tx, "session.begin", "session", id, details)
+	all := map[string]any{"by": n.By}
+	maps.Copy(all, details)
+	return n, token, s.Audit(WithActor(ctx, actor), tx, "session.begin", "session", id, all)
 }
 
 // sessionIdle is after how long without use a session ends.
@@ -208,14 +227,15 @@ func (s *Store) Session(ctx context.Context, token string) (Session, error) {
 	if err != nil {
 		return Session{}, errors.Join(ErrUnknownSession, err)
 	}
-	return s.session(ctx, id, hash)
+	return s.session(ctx, id, hash, true)
 }
 
-func (s *Store) session(ctx context.Context, id string, hash secretHash) (n Session, err error) {
+// session looks a session up; used notes that its person did something.
+func (s *Store) session(ctx context.Context, id string, hash secretHash, used bool) (n Session, err error) {
 	var stored []byte
 	var scopes []string
 	var works, noted bool
-	err = s.pool.QueryRow(ctx, sessionFind, id, s.idle().Microseconds()).Scan(&n.ID, &n.KeyID, &n.Name, &scopes, &n.CreatedAt, &n.ExpiresAt, &stored, &works, &noted)
+	err = s.pool.QueryRow(ctx, sessionFind, id, s.idle().Microseconds()).Scan(&n.ID, &n.KeyID, &n.By, &n.Name, &n.Person, &scopes, &n.CreatedAt, &n.ExpiresAt, &stored, &works, &noted)
 	if errors.Is(err, pgx.ErrNoRows) {
 		stored, works, err = make([]byte, len(hash)), false, nil // and the same is done as for one that is known
 	}
@@ -226,7 +246,7 @@ func (s *Store) session(ctx context.Context, id string, hash secretHash) (n Sess
 		return Session{}, ErrUnknownSession
 	}
 	n.Scopes = toScopes(scopes)
-	if !noted {
+	if used && !noted {
 		if _, err := s.pool.Exec(ctx, sessionUsed, id); err != nil {
 			return Session{}, err
 		}
@@ -259,11 +279,4 @@ func (s *Store) EndSession(ctx context.Context, id string) error {
 func (s *Store) PurgeSessions(ctx context.Context, keep time.Duration, limit int) (n int, more bool, err error) {
 	err = s.pool.QueryRow(ctx, sessionPurge, keep.Microseconds(), limit).Scan(&n, &more)
 	return n, more, err
-}
-
-func nullText(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

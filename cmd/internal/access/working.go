@@ -16,13 +16,23 @@ const Remembered = 2 * time.Second
 // the key ends at once.
 type Recently struct{ *Store }
 
-// AuthenticateNow is Authenticate that looks the key up, whatever is remembered.
-func (s *Store) AuthenticateNow(ctx context.Context, token string) (Key, error) {
-	return s.Authenticate(ctx, token)
-}
+// Use is what a caller is let in for.
+type Use int
 
-// Authenticate is the store's, as it was at most Remembered ago.
-func (r Recently) Authenticate(ctx context.Context, token string) (Key, error) {
+const (
+	// Changing looks the caller up, whatever is remembered.
+	Changing Use = iota
+	// Reading takes what worked at most Remembered ago.
+	Reading
+	// Watching is Reading by an open page and not by its person: it does not keep a session from ending without use.
+	Watching
+)
+
+// Authenticate is the store's, as fresh as the use asks for.
+func (r Recently) Authenticate(ctx context.Context, token string, use Use) (Key, error) {
+	if use == Changing {
+		return r.Store.Authenticate(ctx, token)
+	}
 	id, hash, err := parseToken(tokenPrefix, token)
 	if err != nil {
 		return Key{}, errors.Join(ErrUnknownKey, err)
@@ -30,13 +40,23 @@ func (r Recently) Authenticate(ctx context.Context, token string) (Key, error) {
 	return r.working.get(id, hash, func() (Key, error) { return r.authenticate(ctx, id, hash) })
 }
 
-// Session is the store's, as it was at most Remembered ago.
-func (r Recently) Session(ctx context.Context, token string) (Session, error) {
+// Session is the store's, as fresh as the use asks for.
+func (r Recently) Session(ctx context.Context, token string, use Use) (Session, error) {
 	id, hash, err := parseToken(sessionPrefix, token)
 	if err != nil {
 		return Session{}, errors.Join(ErrUnknownSession, err)
 	}
-	return r.sessions.get(id, hash, func() (Session, error) { return r.session(ctx, id, hash) })
+	switch use {
+	case Reading:
+		return r.sessions.get(id, hash, func() (Session, error) { return r.session(ctx, id, hash, true) })
+	case Watching:
+		// It is not remembered: the next page that a person opens would be taken for noted.
+		if n, ok := r.sessions.find(id, hash, time.Now()); ok {
+			return n, nil
+		}
+		return r.session(ctx, id, hash, false)
+	}
+	return r.session(ctx, id, hash, true)
 }
 
 // working are the keys, or the sessions, that worked lately, by their ids. Its zero value is empty.
@@ -108,9 +128,4 @@ func (w *working[T]) forgetAll() {
 	defer w.mu.Unlock()
 	clear(w.known)
 	w.forgets++
-}
-
-// SessionNow is Session that looks the session up, whatever is remembered.
-func (s *Store) SessionNow(ctx context.Context, token string) (Session, error) {
-	return s.Session(ctx, token)
 }

@@ -43,13 +43,13 @@ func TestAKeyThatWorkedIsNotLookedUpAgain(t *testing.T) {
 	made, token := mustCreate(t, ctx, s, access.NewKey{Name: "console", Scopes: []access.Scope{access.Read}})
 	_, other := mustCreate(t, ctx, s, access.NewKey{Name: "other", Scopes: []access.Scope{access.Admin}})
 	recently := access.Recently{Store: s}
-	known, err := recently.Authenticate(ctx, token)
+	known, err := recently.Authenticate(ctx, token, access.Reading)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := asked.n.Load()
 	for range 10 {
-		k, err := recently.Authenticate(ctx, token)
+		k, err := recently.Authenticate(ctx, token, access.Reading)
 		if err != nil || k.ID != made.ID || k.Name != known.Name || len(k.Scopes) != 1 || k.Scopes[0] != access.Read {
 			t.Fatalf("%+v, %v", k, err)
 		}
@@ -60,10 +60,10 @@ func TestAKeyThatWorkedIsNotLookedUpAgain(t *testing.T) {
 	// A secret that does not belong to the key is looked up, and is not the key.
 	const split = len("pr_") + 16
 	forged := access.Resum(token[:split] + other[split:])
-	if _, err := recently.Authenticate(ctx, forged); !errors.Is(err, access.ErrUnknownKey) || asked.n.Load() == before {
+	if _, err := recently.Authenticate(ctx, forged, access.Reading); !errors.Is(err, access.ErrUnknownKey) || asked.n.Load() == before {
 		t.Errorf("the secret of another: %v, %d lookups", err, asked.n.Load()-before)
 	}
-	if k, err := recently.Authenticate(ctx, token); err != nil || k.ID != made.ID {
+	if k, err := recently.Authenticate(ctx, token, access.Reading); err != nil || k.ID != made.ID {
 		t.Errorf("behind a forged one: %+v, %v", k, err)
 	}
 	// Another process revokes the key: here it may work for the time that is documented; the next lookup knows.
@@ -71,7 +71,7 @@ func TestAKeyThatWorkedIsNotLookedUpAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	access.Outlive(s)
-	if _, err := recently.Authenticate(ctx, token); !errors.Is(err, access.ErrUnknownKey) {
+	if _, err := recently.Authenticate(ctx, token, access.Reading); !errors.Is(err, access.ErrUnknownKey) {
 		t.Errorf("a key that another process revoked works after %v: %v", access.Remembered, err)
 	}
 }
@@ -82,14 +82,14 @@ func TestAKeyThatIsRevokedHereEndsHereAtOnce(t *testing.T) {
 	recently := access.Recently{Store: s}
 	made, token := mustCreate(t, ctx, s, access.NewKey{Name: "console", Scopes: []access.Scope{access.Read}})
 	for range 2 {
-		if _, err := recently.Authenticate(ctx, token); err != nil {
+		if _, err := recently.Authenticate(ctx, token, access.Reading); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := recently.Revoke(ctx, made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := recently.Authenticate(ctx, token); !errors.Is(err, access.ErrUnknownKey) {
+	if _, err := recently.Authenticate(ctx, token, access.Reading); !errors.Is(err, access.ErrUnknownKey) {
 		t.Errorf("a revoked key: %v", err)
 	}
 }

@@ -68,7 +68,7 @@ func (c Config) change(ctx context.Context, f func(context.Context, pgx.Tx) erro
 // named refuses a change without an actor.
 func named(actor string) error {
 	if actor == "" {
-		return fmt.Errorf("%w: nobody asks for it", ErrRequest)
+		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,20 @@ func act(action ledger.Action) change {
 	}
 }
 
+func resumed(e ledger.Engine) change {
+	return change{
+		name: "resume " + string(e), prepare: func(r *rig) uuid.UUID {
+			r.exec(`update postrider.tasker_switch set paused_at = now(), paused_by = 'bob' where engine = $1`, string(e))
+			return uuid.Nil
+		},
+		do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
+			_, err := r.tasks.ResumeEngine(ctx, actor, e)
+			return err
+		},
+		action: string(e) + ".resume", target: string(e),
+	}
+}
+
 func parse(r *rig, text string) *task.Template {
 	r.Helper()
 	n, err := task.Parse("t.yaml", []byte(text))
@@ -185,15 +200,12 @@ func changes() []change {
 			return r.tasks.ApplyNamespace(ctx, actor, "shop", nil, "where things are sold")
 		}, action: "namespace.apply", target: "namespace shop"},
 		{name: "pause", do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
-			return r.tasks.PauseDetector(ctx, actor, ledger.Pause{By: "ann", Reason: "incident", For: time.Hour})
+			return r.tasks.PauseEngine(ctx, actor, ledger.EngineDetector, ledger.Pause{By: "ann", Reason: "incident", For: time.Hour})
 		}, action: "detector.pause", target: "detector"},
-		{name: "resume", prepare: func(r *rig) uuid.UUID {
-			r.exec(`update postrider.tasker_detector set paused_at = now(), paused_by = 'bob'`)
-			return uuid.Nil
-		}, do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
-			_, err := r.tasks.ResumeDetector(ctx, actor)
-			return err
-		}, action: "detector.resume", target: "detector"},
+		{name: "pause archivers", do: func(ctx context.Context, r *rig, actor string, _ uuid.UUID) error {
+			return r.tasks.PauseEngine(ctx, actor, ledger.EngineArchiver, ledger.Pause{By: "ann", Reason: "incident", For: time.Hour})
+		}, action: "archiver.pause", target: "archiver"},
+		resumed(ledger.EngineDetector), resumed(ledger.EngineArchiver),
 		{name: "detect stale", prepare: func(r *rig) uuid.UUID {
 			id := pending(r)
 			ledgertest.Age(r, r.pool, id, 48*time.Hour)
@@ -255,13 +267,13 @@ func TestEachChangeWritesItsRow(t *testing.T) {
 				t.Errorf("without the audit log it changed something")
 			}
 			r.audit.fail = nil
-			for _, nobody := range []error{c.do(t.Context(), r, "", id)} {
-				if !errors.Is(nobody, actions.ErrRequest) {
-					t.Errorf("done by nobody: %v", nobody)
+			for _, err := range []error{c.do(t.Context(), r, "", id)} {
+				if !errors.Is(err, actions.ErrRequest) {
+					t.Errorf("without an actor: %v", err)
 				}
 			}
 			if after := r.digest(); after != before {
-				t.Errorf("done by nobody it changed something")
+				t.Errorf("without an actor it changed something")
 			}
 			if err := c.do(t.Context(), r, "ann", id); err != nil {
 				t.Fatal(err)
@@ -282,7 +294,7 @@ func TestTheAuditLogNamesTheCaller(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := access.WithActor(t.Context(), access.Actor{Name: "key of ann", KeyID: "id", RequestID: "req-1"})
-	if err := r.outbox.Skip(ctx, "somebody else", 3, "ticket"); err != nil {
+	if err := r.outbox.Skip(ctx, "another person", 3, "ticket"); err != nil {
 		t.Fatal(err)
 	}
 	if got := value[string](r, `select concat_ws(' ', actor, key_id, request_id, details->>'reason') from postrider.access_audit`); got != "key of ann id req-1 ticket" {
@@ -320,7 +332,7 @@ func TestRefusedChangesWriteNothing(t *testing.T) {
 		"transition": func() (bool, error) {
 			return r.tasks.Transition(t.Context(), ended, "pending", "initializing", "ann", "")
 		},
-		"resume": func() (bool, error) { return r.tasks.ResumeDetector(t.Context(), "ann") },
+		"resume": func() (bool, error) { return r.tasks.ResumeEngine(t.Context(), "ann", ledger.EngineArchiver) },
 	} {
 		before := r.digest()
 		if done, err := do(); done || err != nil {
@@ -410,4 +422,46 @@ func TestDeadlocksAreMadeAgain(t *testing.T) {
 	if n := value[int](r, `select count(*) from postrider.access_audit`); n != 1 {
 		t.Errorf("%d rows in the audit log", n)
 	}
+}
+
+// TestRetryOfManyGoesOn: a task that another session has locked is skipped, and so is one that moves before its turn; the others
+// are retried. When the database fails, what was done is returned, and the rest is named.
+func TestRetryOfManyGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := []uuid.UUID{failed(r), failed(r), failed(r), pending(r)}
+	other, err := r.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := other.Exec(t.Context(), `select from postrider.tasker_tasks where task_uuid = $1 for update`, ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	want := func(what string, done ledger.RetriedMany, retried []uuid.UUID, skipped ...ledger.RetrySkip) {
+		t.Helper()
+		var reasons []ledger.RetrySkip
+		for _, s := range done.Skipped {
+			reasons = append(reasons, s.Reason)
+		}
+		if !slices.Equal(done.Tasks, retried) || !slices.Equal(reasons, skipped) {
+			t.Errorf("%s: retried %v, skipped %v; want %v, %v", what, done.Tasks, done.Skipped, retried, skipped)
+		}
+	}
+	done, err := r.tasks.RetryMany(t.Context(), ids, "ann", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("one is locked", done, []uuid.UUID{ids[0], ids[2]}, ledger.RetryBusy, ledger.RetryNotRetryable)
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	ids = []uuid.UUID{ids[1], failed(r)}
+	r.audit.fail = errors.New("no space left")
+	done, err = r.tasks.RetryMany(t.Context(), ids, "ann", false)
+	if !errors.Is(err, r.audit.fail) {
+		t.Errorf("the database failed: %v", err)
+	}
+	want("the database failed", done, nil, ledger.RetryNotReached, ledger.RetryNotReached)
 }

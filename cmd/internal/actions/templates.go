@@ -58,20 +58,20 @@ func (t *Tasks) ApplyNamespace(ctx context.Context, actor, name string, lifecycl
 	})
 }
 
-// PauseDetector pauses the detectors of stale tasks of all processes. p.By is the name that their status shows.
-func (t *Tasks) PauseDetector(ctx context.Context, actor string, p ledger.Pause) error {
-	return t.change(ctx, actor, "detector.pause", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
-		return target{kind: "detector"}, map[string]any{"by": p.By, "reason": p.Reason, "for_seconds": p.For.Seconds()}, l.PauseDetector(ctx, p)
+// PauseEngine pauses the engines of a kind of all processes. p.By is the name that their status shows.
+func (t *Tasks) PauseEngine(ctx context.Context, actor string, e ledger.Engine, p ledger.Pause) error {
+	return t.change(ctx, actor, string(e)+".pause", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		return target{kind: string(e)}, map[string]any{"by": p.By, "reason": p.Reason, "for_seconds": p.For.Seconds()}, l.PauseEngine(ctx, e, p)
 	})
 }
 
-// ResumeDetector ends a pause of the detectors; false means that there was none.
-func (t *Tasks) ResumeDetector(ctx context.Context, actor string) (was bool, err error) {
-	err = t.change(ctx, actor, "detector.resume", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
-		if was, err = l.ResumeDetector(ctx); err != nil || !was {
+// ResumeEngine ends a pause of the engines of a kind; false means that there was none.
+func (t *Tasks) ResumeEngine(ctx context.Context, actor string, e ledger.Engine) (was bool, err error) {
+	err = t.change(ctx, actor, string(e)+".resume", func(ctx context.Context, l postgres.Ledger) (target, map[string]any, error) {
+		if was, err = l.ResumeEngine(ctx, e); err != nil || !was {
 			return target{}, nil, err
 		}
-		return target{kind: "detector"}, map[string]any{}, nil
+		return target{kind: string(e)}, map[string]any{}, nil
 	})
 	return was, err
 }

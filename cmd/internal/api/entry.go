@@ -47,8 +47,9 @@ type Entry struct {
 	ResolvedAt *time.Time `json:"resolution_timestamp"`
 	// ResolutionNotes say why it was closed.
 	ResolutionNotes *string `json:"resolution_notes"`
-	// ResolvedBy is the person who closed it; postrider where it closed by itself, because its message was sent again and
-	// arrived.
+	// ResolvedBy is the person who closed it, or was named as that. It is postrider where a rule closed it: its message was
+	// sent again and arrived, or was given up again and another investigation goes on, or its task was retried
+	// without a name.
 	ResolvedBy *string `json:"resolved_by"`
 
 	// SubjectType is event, task or record.
@@ -73,7 +74,8 @@ type Entry struct {
 	Occurrences int `json:"occurrences"`
 	// LastOccurredAt is when the newest of them failed.
 	LastOccurredAt *time.Time `json:"last_occurred_at"`
-	// Predecessor is the investigation of the same subject that was closed before this one was opened.
+	// Predecessor is the investigation that this one goes on from: of the message that was redriven and died again, or else the
+	// closed one of the same subject, or else the last of the group that it opened again.
 	Predecessor *uuid.UUID `json:"predecessor_uuid"`
 	// Assignee is the person who looks at it.
 	Assignee *string `json:"assignee"`
@@ -121,13 +123,28 @@ func NewEntryList(found dlq.Page, f dlq.Filter) EntryList {
 	return v
 }
 
+// Neighbours are the investigations before and behind one in a list.
+type Neighbours struct {
+	// Previous comes before it in the order of the list; null where it is the first.
+	Previous *uuid.UUID `json:"previous"`
+	// Next comes behind it; null where it is the last.
+	Next *uuid.UUID `json:"next"`
+	// Incomplete says that one of them was looked for among 10,000 investigations in vain, and there may be one further on.
+	Incomplete bool `json:"incomplete"`
+}
+
+// NewNeighbours is the two as they are shown.
+func NewNeighbours(n dlq.Neighbours) Neighbours {
+	return Neighbours{OrNull(n.Previous), OrNull(n.Next), n.Incomplete}
+}
+
 // Detail is an investigation with all that belongs to it.
 type Detail struct {
 	Entry
 	// TaskSnapshot is the same as Snapshot for a task; null for other subjects.
 	TaskSnapshot json.RawMessage `json:"task_snapshot"`
 	// Snapshot is the subject as it was. Of a message it has what the settings dlq.redact_paths and dlq.redact_headers leave:
-	// by default key, payload and all headers but those that usually carry credentials.
+	// by default key, payload and all headers but the ones that usually carry credentials.
 	Snapshot json.RawMessage `json:"snapshot"`
 	// Metadata is free for tags, tickets and tools.
 	Metadata json.RawMessage `json:"metadata"`
@@ -137,11 +154,15 @@ type Detail struct {
 	Letters []Letter `json:"letters"`
 	// Redrives are the newest 100, the newest first.
 	Redrives []Redrive `json:"redrives"`
+	// Operations are the newest 100 that it is in, the newest first.
+	Operations []Treatment `json:"operations"`
 	// StoppedTask is the task of its event while the investigation is pending and a redrive would not bring that task back;
 	// null otherwise.
 	StoppedTask *StoppedTask `json:"stopped_task"`
-	// Audit is what was done with it: alone, among others, with its group, or by the operations that sent its message; the
-	// newest first. Of a row about many, entries of its details is this one, and entries_in_all says how many they were.
+	// ArchivedTask is the task that it is about, or that its event belongs to, where that was archived; null otherwise.
+	ArchivedTask *ArchivedTask `json:"archived_task"`
+	// Audit is what was done with it: alone, among others, with its group, or with the operations that it is in; the newest
+	// first. Of a row about many, entries of its details is this one, and entries_in_all says how many they were.
 	Audit []access.Done `json:"audit"`
 }
 
@@ -150,7 +171,7 @@ type Detail struct {
 func NewDetail(d dlq.Detail, done []access.Done, revealed *dlq.Letter) Detail {
 	v := Detail{
 		Entry: NewEntry(d.Entry), TaskSnapshot: RawOrNull(nil), Snapshot: RawOrNull(d.Snapshot), Metadata: RawOrNull(d.Metadata), TraceID: d.TraceID(),
-		Letters: make([]Letter, len(d.Letters)), Redrives: each(NewRedrive, d.Redrives), Audit: each(DoneOf, done),
+		Letters: make([]Letter, len(d.Letters)), Redrives: each(NewRedrive, d.Redrives), Operations: each(NewTreatment, d.Operations), Audit: each(DoneOf, done),
 	}
 	if d.Subject.Type == dlq.SubjectTask {
 		v.TaskSnapshot = v.Snapshot
@@ -158,6 +179,10 @@ func NewDetail(d dlq.Detail, done []access.Done, revealed *dlq.Letter) Detail {
 	if d.Stopped != nil {
 		stopped := NewStoppedTask(*d.Stopped)
 		v.StoppedTask = &stopped
+	}
+	if d.Archived != nil {
+		archived := NewArchivedTask(*d.Archived)
+		v.ArchivedTask = &archived
 	}
 	for i := range d.Letters {
 		v.Letters[i] = NewLetter(&d.Letters[i])
@@ -174,15 +199,41 @@ func NewDetail(d dlq.Detail, done []access.Done, revealed *dlq.Letter) Detail {
 	return v
 }
 
-// RedrivingOperations are the operations that have sent the message of an investigation, for access.Store.EntryHistory.
-func RedrivingOperations(d dlq.Detail) []string {
-	operations := []string{}
-	for _, r := range d.Redrives {
-		if r.Operation != uuid.Nil {
-			operations = append(operations, r.Operation.String())
-		}
+// OperationsOf are the ids of the operations that an investigation is in, for access.Store.EntryHistory.
+func OperationsOf(d dlq.Detail) []string {
+	return each(func(t dlq.Treatment) string { return t.Operation.String() }, d.Operations)
+}
+
+// Treatment is an operation that an investigation is in, with what became of the investigation there.
+type Treatment struct {
+	// Operation is the id of the operation.
+	Operation uuid.UUID `json:"operation_uuid"`
+	// Kind is what the operation does.
+	Kind dlq.OperationKind `json:"kind"`
+	// Name is the operation's.
+	Name string `json:"name"`
+	// Actor is who planned it.
+	Actor string `json:"actor"`
+	// State is where the operation stands.
+	State dlq.OperationState `json:"state"`
+	// PlannedAt is when it was planned.
+	PlannedAt time.Time `json:"planned_at"`
+	// StartedAt is when it was started; null before.
+	StartedAt *time.Time `json:"started_at"`
+	// ItemState is what became of the investigation: waiting, done, skipped or failed.
+	ItemState string `json:"item_state"`
+	// ItemReason is why it was skipped, or failed.
+	ItemReason *dlq.SkipReason `json:"item_reason"`
+	// ItemOutcome is what became of its message where that was sent again: sent, delivered or came_back; null otherwise.
+	ItemOutcome *string `json:"item_outcome"`
+}
+
+// NewTreatment is an operation of an investigation as it is shown.
+func NewTreatment(t dlq.Treatment) Treatment {
+	return Treatment{
+		Operation: t.Operation, Kind: t.Kind, Name: t.Name, Actor: t.Actor, State: t.State, PlannedAt: Time(t.PlannedAt), StartedAt: TimeOrNull(t.StartedAt),
+		ItemState: t.Item, ItemReason: OrNull(t.Reason), ItemOutcome: OrNull(t.Outcome),
 	}
-	return operations
 }
 
 // Redrive is one redrive of an investigation.

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 // EntryFilter selects investigations by named texts, as the parameters of GET /dlq do.
@@ -21,35 +24,35 @@ type EntryFilter struct {
 	// Status is the only status wanted.
 	Status string `json:"resolution_status,omitempty" jsonschema:"only this status: pending, manually_resolved, permanently_failed or cancelled"`
 	// DLQReason is the only reason wanted of why subjects were dead-lettered.
-	DLQReason string `json:"dlq_reason,omitempty" jsonschema:"only those dead-lettered for this reason: staleness_timeout, max_retries_exceeded, dependency_cycle_detected, worker_unavailable, manual_dlq, undeliverable or unclassified"`
+	DLQReason string `json:"dlq_reason,omitempty" jsonschema:"only investigations dead-lettered for this reason: staleness_timeout, max_retries_exceeded, dependency_cycle_detected, worker_unavailable, manual_dlq, undeliverable or unclassified"`
 	// SubjectType is the only type of subjects wanted.
-	SubjectType string `json:"subject_type,omitempty" jsonschema:"only those about an event, a task or a record"`
+	SubjectType string `json:"subject_type,omitempty" jsonschema:"only investigations about an event, a task or a record"`
 	// SubjectID is the only id of subjects wanted.
-	SubjectID string `json:"subject_id,omitempty" jsonschema:"only those about the event, task or record with this id"`
+	SubjectID string `json:"subject_id,omitempty" jsonschema:"only investigations about the event, task or record with this id"`
 	// Topic is the only topic wanted.
-	Topic string `json:"topic,omitempty" jsonschema:"only those of this topic"`
+	Topic string `json:"topic,omitempty" jsonschema:"only investigations of this topic"`
 	// ErrorCode is the only error code wanted.
-	ErrorCode string `json:"error_code,omitempty" jsonschema:"only those with this error code"`
+	ErrorCode string `json:"error_code,omitempty" jsonschema:"only investigations with this error code"`
 	// Group is the id of the only group wanted.
-	Group string `json:"group,omitempty" jsonschema:"only those of this group: its group_uuid"`
+	Group string `json:"group,omitempty" jsonschema:"only investigations of this group: its group_uuid"`
 	// Assignee is the only person wanted who looks at them.
-	Assignee string `json:"assignee,omitempty" jsonschema:"only those that this person looks at"`
+	Assignee string `json:"assignee,omitempty" jsonschema:"only investigations that this person looks at"`
 	// ConsumerGroup is the only consumer group wanted that gave the message up.
-	ConsumerGroup string `json:"consumer_group,omitempty" jsonschema:"only those that this consumer group gave up"`
+	ConsumerGroup string `json:"consumer_group,omitempty" jsonschema:"only investigations that this consumer group gave up"`
 	// DLQTopic is the only dead-letter topic wanted that the first dead letter was read from.
-	DLQTopic string `json:"dlq_topic,omitempty" jsonschema:"only those whose dead letter was read from this topic"`
+	DLQTopic string `json:"dlq_topic,omitempty" jsonschema:"only investigations whose dead letter was read from this topic"`
 	// EventID is the event that a dead letter of them is about.
-	EventID string `json:"event_id,omitempty" jsonschema:"only those with a dead letter about the event with this id, a uuid"`
+	EventID string `json:"event_id,omitempty" jsonschema:"only investigations with a dead letter about the event with this id, a uuid"`
 	// Reason is a reason that lists and statistics report: it selects exactly the investigations with it. A list takes a
 	// reason that no investigation has for a text; a purge removes nothing then, and an operation is not planned.
-	Reason string `json:"reason,omitempty" jsonschema:"only those with this reason, as lists and statistics report it"`
+	Reason string `json:"reason,omitempty" jsonschema:"only investigations with this reason, as lists and statistics report it"`
 	// Text is a part of the error message, of the root cause or of its frame, in large or small letters. It does not go with
 	// a reason.
-	Text string `json:"text,omitempty" jsonschema:"only those with this text in their error message or root cause; not with reason"`
-	// From is a time (2026-01-31T08:00:00Z) or a date: those opened since, that included.
-	From string `json:"from,omitempty" jsonschema:"only those opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
-	// To is a time or a date: those opened until then, that included.
-	To string `json:"to,omitempty" jsonschema:"only those opened up to this time"`
+	Text string `json:"text,omitempty" jsonschema:"only investigations with this text in their error message or root cause; not with reason"`
+	// From is a time (2026-01-31T08:00:00Z) or a date: the earliest time of opening, inclusive.
+	From string `json:"from,omitempty" jsonschema:"only investigations opened from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
+	// To is a time or a date: the latest time of opening, inclusive.
+	To string `json:"to,omitempty" jsonschema:"only investigations opened up to this time"`
 }
 
 // NewEntryFilter is the texts of a filter. Limit and offset are no part of them.
@@ -81,6 +84,81 @@ func (f EntryFilter) Parse() (dlq.Filter, error) {
 	return p, cmp.Or(errs[:]...)
 }
 
+// TaskFilter selects tasks by named texts: the parameters of GET /tasks, the filter of POST /tasks/retry, the flags of the command
+// task retry. An empty text selects nothing.
+type TaskFilter struct {
+	// Namespace is the only namespace wanted.
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the only name of templates wanted.
+	Name string `json:"name,omitempty"`
+	// Version is the only version of templates wanted.
+	Version string `json:"version,omitempty"`
+	// Status is the only state wanted.
+	Status string `json:"status,omitempty"`
+	// From is a time (2026-01-31T08:00:00Z) or a date: tasks created since, that included.
+	From string `json:"from,omitempty"`
+	// To is a time or a date: tasks created until then, that included.
+	To string `json:"to,omitempty"`
+}
+
+// Parse reads the texts. An error is a *FieldError about the first field that is wrong.
+func (f TaskFilter) Parse() (ledger.Filter, error) {
+	p := ledger.Filter{Namespace: f.Namespace, Name: f.Name, Version: f.Version, State: f.Status}
+	var errs [2]error
+	p.From, errs[0] = ParseBound("from", f.From, false)
+	p.To, errs[1] = ParseBound("to", f.To, true)
+	return p, cmp.Or(errs[:]...)
+}
+
+// EventFilter selects events of the outbox by named texts: the parameters of GET /outbox, the flags of the command outbox
+// list, the arguments of the tool outbox_list. An empty text selects nothing.
+type EventFilter struct {
+	// Status is the only status wanted.
+	Status string `json:"status,omitempty" jsonschema:"only this status: pending, processing, succeeded, failed or dead_lettered"`
+	// State is the only state wanted, which is finer than the status.
+	State string `json:"state,omitempty" jsonschema:"only this state: pending, scheduled, parked, published, exhausted or dead_lettered"`
+	// Topic is the only topic wanted.
+	Topic string `json:"topic,omitempty" jsonschema:"only events of this topic"`
+	// Key is the only key wanted, as text.
+	Key string `json:"key,omitempty" jsonschema:"only events with this key"`
+	// ErrorCode is the only code wanted of the last failure.
+	ErrorCode string `json:"error_code,omitempty" jsonschema:"only events whose last failure has this error code"`
+	// HoldID is the only hold wanted that events wait behind.
+	HoldID string `json:"hold_id,omitempty" jsonschema:"only events that wait behind the hold with this number"`
+	// EventID is the only event wanted.
+	EventID string `json:"event_id,omitempty" jsonschema:"only the event with this id, a uuid"`
+	// TaskUUID is the only task wanted that events belong to.
+	TaskUUID string `json:"task_uuid,omitempty" jsonschema:"only events of the task with this uuid"`
+	// From is a time (2026-01-31T08:00:00Z) or a date: the earliest time of writing, inclusive. The list ends at an event that is more
+	// than an hour older, and so early at one to which its writer gave an old created_at.
+	From string `json:"from,omitempty" jsonschema:"only events written from this time on: 2026-01-31 or 2026-01-31T08:00:00Z"`
+	// To is a time or a date: the latest time of writing, inclusive. A list with the oldest first ends at an event that is
+	// more than an hour newer.
+	To string `json:"to,omitempty" jsonschema:"only events written up to this time"`
+}
+
+// Parse reads the texts. An error is a *FieldError about the first field that is wrong.
+func (f EventFilter) Parse() (relay.EventFilter, error) {
+	p := relay.EventFilter{Topic: f.Topic, ErrorCode: f.ErrorCode}
+	if f.Key != "" {
+		p.Key = []byte(f.Key)
+	}
+	var errs [7]error
+	p.Status, errs[0] = oneOf("status", f.Status, relay.EventStatuses())
+	p.State, errs[1] = oneOf("state", f.State, relay.EventStates())
+	if f.HoldID != "" {
+		var err error
+		if p.HoldID, err = strconv.ParseInt(f.HoldID, 10, 64); err != nil || p.HoldID < 1 {
+			errs[2] = &FieldError{"hold_id", f.HoldID, "the number of a hold, which GET /holds shows"}
+		}
+	}
+	p.EventID, errs[3] = parseUUID("event_id", f.EventID)
+	p.TaskUUID, errs[4] = parseUUID("task_uuid", f.TaskUUID)
+	p.From, errs[5] = ParseBound("from", f.From, false)
+	p.To, errs[6] = ParseBound("to", f.To, true)
+	return p, cmp.Or(errs[:]...)
+}
+
 // GroupFilter selects groups by named texts: the parameters of GET /groups, the flags of the command dlq groups, the
 // arguments of the tool dlq_groups. An empty text selects nothing.
 type GroupFilter struct {
@@ -92,8 +170,8 @@ type GroupFilter struct {
 	ErrorCode string `json:"error_code,omitempty" jsonschema:"only groups with this error code"`
 	// Assignee is the only person wanted who looks at them.
 	Assignee string `json:"assignee,omitempty" jsonschema:"only groups that this person looks at"`
-	// Text is a part of the title, in large or small letters.
-	Text string `json:"text,omitempty" jsonschema:"only groups with this text in their title"`
+	// Text is a part of the title, the error code, the topic or the template, in large or small letters.
+	Text string `json:"text,omitempty" jsonschema:"only groups with this text in their title, error code, topic or template"`
 }
 
 // Parse reads the texts. An error is a *FieldError.
@@ -111,7 +189,7 @@ type Field struct {
 }
 
 // Fields are the texts of a filter, which must be a pointer to one, in the order in which it has them.
-func Fields[Filter EntryFilter | GroupFilter](f *Filter) []Field {
+func Fields[Filter EntryFilter | GroupFilter | EventFilter | TaskFilter](f *Filter) []Field {
 	v := reflect.ValueOf(f).Elem()
 	fields := make([]Field, v.NumField())
 	for i := range fields {
@@ -197,4 +275,15 @@ func timeText(t time.Time) string {
 		return ""
 	}
 	return Time(t).Format(time.RFC3339Nano)
+}
+
+// ExactlyOne reports whether one of several ways to name a thing was used, and no second.
+func ExactlyOne(given ...bool) bool {
+	n := 0
+	for _, g := range given {
+		if g {
+			n++
+		}
+	}
+	return n == 1
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,7 +19,8 @@ type Group struct {
 	Version int `json:"fingerprint_version"`
 	// Parts are what the fingerprint is of.
 	Parts dlq.Parts `json:"parts"`
-	// Title is a line for people.
+	// Title is a line for people: the words of the error message that are the same in all of its investigations, with … for what
+	// varies.
 	Title string `json:"title"`
 	// Topic is the topic that the messages were bound for or came from.
 	Topic *string `json:"topic"`
@@ -56,6 +58,14 @@ type Group struct {
 	MergedInto *uuid.UUID `json:"merged_into"`
 }
 
+// Where is the topic of a group, or its template for tasks, or else the dead-letter topic.
+func (g Group) Where() string {
+	if g.Topic != nil && *g.Topic != "" {
+		return *g.Topic
+	}
+	return cmp.Or(g.Parts.Template, g.Parts.DLQTopic)
+}
+
 // NewGroup is a group as it is shown.
 func NewGroup(g dlq.Group) Group {
 	return Group{
@@ -85,10 +95,12 @@ type GroupDetail struct {
 	Statuses map[dlq.Status]int64 `json:"statuses"`
 	// Hours counts them by the hour in which they were opened, the oldest first, for the last 72 hours.
 	Hours []Hour `json:"hours"`
-	// Partitions counts the newest of its letters, 1000 at most, by where they came from.
+	// Partitions counts the letters of its newest investigations, 200 at most, by where they came from.
 	Partitions []Partition `json:"partitions"`
-	// Related are other groups of the same error code or topic that are not resolved.
-	Related []uuid.UUID `json:"related"`
+	// Variants are its different messages, the newest first: at most 5, of its newest 200 investigations.
+	Variants []Variant `json:"variants"`
+	// Related are other groups of the same error code or topic that are not resolved, the newest first, 10 at most.
+	Related []Group `json:"related"`
 }
 
 // Hour is how many investigations were opened in an hour.
@@ -109,13 +121,26 @@ type Partition struct {
 	Letters int64 `json:"letters"`
 }
 
+// Variant is one of the messages of a group. Messages that differ only in numbers, times and the like are one.
+type Variant struct {
+	// Message is the error message of its newest investigation, at most 500 characters.
+	Message string `json:"message"`
+	// Entries is how many of the newest 200 investigations of the group have it.
+	Entries int64 `json:"entries"`
+	// Newest is its newest investigation.
+	Newest uuid.UUID `json:"newest_entry_uuid"`
+	// OpenedAt is when that was opened.
+	OpenedAt time.Time `json:"opened_at"`
+}
+
 // NewGroupDetail is a group with its details as it is shown.
 func NewGroupDetail(d dlq.GroupDetail) GroupDetail {
 	v := GroupDetail{
 		Group: NewGroup(d.Group), Why: append([]string{}, d.Why...), Recommended: OrNull(d.Recommended), Statuses: map[dlq.Status]int64{},
 		Hours:      each(func(h dlq.HourCount) Hour { return Hour{Time(h.Hour), h.Opened} }, d.Hours),
 		Partitions: each(func(p dlq.PartitionCount) Partition { return Partition(p) }, d.Partitions),
-		Related:    append([]uuid.UUID{}, d.Related...),
+		Variants:   each(func(v dlq.GroupVariant) Variant { return Variant{v.Message, v.Entries, v.Newest, Time(v.OpenedAt)} }, d.Variants),
+		Related:    each(NewGroup, d.Related),
 	}
 	for _, status := range dlq.Statuses() {
 		v.Statuses[status] = d.Statuses[status]
@@ -139,7 +164,7 @@ type MergedGroup struct {
 type SplitGroup struct {
 	// UUID is its identity.
 	UUID uuid.UUID `json:"group_uuid"`
-	// Title is a line for people.
+	// Title is that of the group.
 	Title string `json:"title"`
 	// Entries is how many investigations it has now.
 	Entries int64 `json:"entries"`
@@ -152,8 +177,8 @@ func NewSplitGroup(g dlq.Group) SplitGroup { return SplitGroup{g.UUID, g.Title, 
 type ResolvedGroup struct {
 	// Closed is how many investigations were closed.
 	Closed int `json:"closed"`
-	// Left is how many of the investigations meant are still pending: where there were too many for one call, ask again; an
-	// investigation of which a redrive is on its way is not closed.
+	// Left is how many of the investigations meant are still pending. Where there were too many for one call, ask again. An
+	// investigation with a redrive on its way is not closed.
 	Left int64 `json:"left"`
 	// Until is the cut-off time that counted.
 	Until time.Time `json:"until"`

@@ -14,6 +14,15 @@ func OrNull[T comparable](v T) *T {
 	return &v
 }
 
+// OrZero is what a field that may be null points to, the zero value for null.
+func OrZero[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
 // RawOrNull is JSON, null for none.
 func RawOrNull(b json.RawMessage) json.RawMessage {
 	if len(b) == 0 {

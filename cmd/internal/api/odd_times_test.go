@@ -39,7 +39,7 @@ func TestEveryTimeCanBeSaid(t *testing.T) {
 	t.Parallel()
 	for _, shown := range []any{
 		TaskOf(odd[ledger.Task]()), StepOf(odd[ledger.Step]()), TransitionOf(odd[ledger.Transition]()), StepTransitionOf(odd[ledger.StepTransition]()),
-		UndeliveredEventOf(odd[ledger.UndeliveredEvent]()), WholeTaskOf(odd[ledger.WholeTask]()), DetectorOf(odd[ledger.DetectorStatus]()),
+		UndeliveredEventOf(odd[ledger.UndeliveredEvent]()), WholeTaskOf(odd[ledger.WholeTask]()), DetectorOf(odd[ledger.DetectorStatus]()), SwitchOf(odd[ledger.Switch]()),
 		ArchiveStatisticsOf(odd[ledger.ArchiveStatistics]()), TemplateOf(odd[ledger.Template]()), NamespaceOf(odd[ledger.Namespace]()),
 		EventOf(odd[relay.EventStatus]()), NewEventList(odd[relay.EventPage]()), NewHold(odd[relay.HoldStatus]()), NewOutboxStatus(odd[relay.Status]()),
 		KeyOf(odd[access.Key]()), DoneOf(odd[access.Done]()),

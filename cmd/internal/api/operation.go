@@ -1,11 +1,14 @@
 package api
 
 import (
+	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -35,7 +38,7 @@ type Operation struct {
 	Items int64 `json:"items"`
 	// Done is how many of them were treated.
 	Done int64 `json:"done"`
-	// Skipped is how many of them were left alone.
+	// Skipped is how many of them nothing was done with; the items say why.
 	Skipped int64 `json:"skipped"`
 	// Failed is how many of them failed.
 	Failed int64 `json:"failed"`
@@ -58,6 +61,42 @@ type Operation struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
+// OperationDetail is an operation with what people did with it.
+type OperationDetail struct {
+	Operation
+	// Commands are what people did with it, the newest 100, the newest first. The audit log has them, and they go with its
+	// rows. What the operation did by itself is in its state, its error and its times, and in the command that followed a halt.
+	Commands []OperationCommand `json:"commands"`
+}
+
+// OperationCommand is what a person did with an operation.
+type OperationCommand struct {
+	// Command is plan, start, pause, resume or abort.
+	Command string `json:"command"`
+	// Actor is who did it, by the name that the audit log has.
+	Actor string `json:"actor"`
+	// At is when.
+	At time.Time `json:"at"`
+	// Reason is why; null where nothing was said.
+	Reason *string `json:"reason"`
+	// Halted is why the operation had halted by itself before; null where it had not.
+	Halted *string `json:"halted"`
+}
+
+// NewOperationDetail is an operation with what people did with it, as the audit log has that.
+func NewOperationDetail(o dlq.Operation, done []access.Done) OperationDetail {
+	return OperationDetail{NewOperation(o), each(newOperationCommand, done)}
+}
+
+func newOperationCommand(d access.Done) OperationCommand {
+	var said struct {
+		Reason string `json:"reason"`
+		Halted string `json:"halted"`
+	}
+	_ = json.Unmarshal(d.Details, &said) // details that are something else give no reason
+	return OperationCommand{strings.TrimPrefix(d.Action, "operation."), d.Actor, Time(d.At), OrNull(said.Reason), OrNull(said.Halted)}
+}
+
 // Scope is what an operation is about. It has one of its fields; the others are left out.
 type Scope struct {
 	// IDs is how many investigations were named; the items have them.
@@ -72,7 +111,7 @@ type Scope struct {
 func NewOperation(o dlq.Operation) Operation {
 	v := Operation{
 		UUID: o.UUID, Kind: o.Kind, Name: o.Name, Reason: OrNull(o.Reason), Actor: o.Actor, State: o.State,
-		Scope: Scope{IDs: len(o.Scope.Entries), Group: OrNull(o.Scope.Group)}, Options: o.Options, Plan: o.Plan,
+		Scope: Scope{Group: OrNull(o.Scope.Group)}, Options: o.Options, Plan: o.Plan,
 		Reaches: []Reach{},
 		Items:   o.Items, Done: o.Done, Skipped: o.Skipped, Failed: o.Failed, Delivered: o.Delivered, CameBack: o.CameBack, Error: OrNull(o.Error),
 		CreatedAt: Time(o.CreatedAt), StartedAt: TimeOrNull(o.StartedAt), TreatedAt: TimeOrNull(o.TreatedAt), FinishedAt: TimeOrNull(o.FinishedAt),
@@ -81,12 +120,20 @@ func NewOperation(o dlq.Operation) Operation {
 	if o.Scope.Filter != nil {
 		f := NewEntryFilter(*o.Scope.Filter)
 		v.Scope.Filter = &f
+	} else if v.Scope.Group == nil {
+		v.Scope.IDs = int(o.Items) // what does not exist is refused when it is planned
 	}
 	if o.State == dlq.Planned {
 		v.Reaches = each(NewReach, o.Reaches)
 	}
 	if v.Plan.Topics == nil {
 		v.Plan.Topics = map[string]int64{}
+	}
+	if v.Plan.LeftOut == nil {
+		v.Plan.LeftOut = map[dlq.SkipReason]int64{}
+	}
+	if v.Plan.Overlaps == nil {
+		v.Plan.Overlaps = []dlq.Overlap{}
 	}
 	return v
 }
@@ -110,6 +157,20 @@ type OperationItem struct {
 	Outcome *string `json:"outcome"`
 	// Successor is the investigation that goes on where the message came back dead and opened one.
 	Successor *uuid.UUID `json:"successor_uuid"`
+	// Topic is the topic that the message was bound for or came from. It is null for a task. It and the fields behind it
+	// are null, too, once the investigation is gone.
+	Topic *string `json:"topic"`
+	// Key is the key of the message as the investigation shows it, at most 200 characters of it; bytes that are not UTF-8
+	// are replaced. Null where Kafka's is, and where the investigation does not have it.
+	Key *string `json:"key"`
+	// EventID is the event of the outbox that the message was; null for none.
+	EventID *uuid.UUID `json:"event_id"`
+	// TaskUUID is the task that the investigation is about, or that its event belongs to; null for neither.
+	TaskUUID *uuid.UUID `json:"task_uuid"`
+	// DLQReason is why the subject of the investigation was dead-lettered.
+	DLQReason *dlq.Reason `json:"dlq_reason"`
+	// ErrorCode is the code of the error; null for none.
+	ErrorCode *string `json:"error_code"`
 }
 
 // ItemStates are the values of OperationItem.State.
@@ -121,7 +182,10 @@ func ItemOutcomes() []string { return []string{dlq.ItemSent, dlq.ItemDelivered, 
 // NewItemList is a page of at most size items; found has one more where the list goes on.
 func NewItemList(found []dlq.Item, size int) List[OperationItem] {
 	show := func(i dlq.Item) OperationItem {
-		return OperationItem{i.Place, i.Entry, i.State, OrNull(dlq.SkipReason(i.Reason)), OrNull(i.Outcome), OrNull(i.Successor)}
+		return OperationItem{
+			Item: i.Place, Entry: i.Entry, State: i.State, Reason: OrNull(dlq.SkipReason(i.Reason)), Outcome: OrNull(i.Outcome), Successor: OrNull(i.Successor),
+			Topic: OrNull(i.Topic), Key: i.Key, EventID: OrNull(i.EventID), TaskUUID: OrNull(i.TaskUUID), DLQReason: OrNull(i.DLQReason), ErrorCode: OrNull(i.ErrorCode),
+		}
 	}
 	return PageOf(show, found, size, func(i dlq.Item) string { return strconv.FormatInt(i.Place, 10) })
 }

@@ -46,7 +46,7 @@ func NewEventPayload(id int64, b relay.EventBytes) EventPayload {
 
 // PurgedEvents is what a purge of delivered events removed.
 type PurgedEvents struct {
-	// Purged is how many events were removed.
+	// Purged is how many delivered events were removed. Events that were given up or still wait are not removed and not counted.
 	Purged int `json:"purged"`
 	// More says that there is more to remove.
 	More bool `json:"more"`
@@ -146,13 +146,15 @@ type Status struct {
 	Outbox OutboxStatus `json:"outbox"`
 	// Detector is the switch of the detectors of stale tasks, and their last pass.
 	Detector ledger.DetectorStatus `json:"detector"`
+	// Archiver is the switch of the archivers of tasks.
+	Archiver ledger.Switch `json:"archiver"`
 	// Operations are the operations that have not ended; never null.
 	Operations []Operation `json:"operations"`
 }
 
 // NewStatus is how everything stands, as it is shown.
-func NewStatus(outbox relay.Status, detector ledger.DetectorStatus, open []dlq.Operation) Status {
-	return Status{NewOutboxStatus(outbox), DetectorOf(detector), each(NewOperation, open)}
+func NewStatus(outbox relay.Status, detector ledger.DetectorStatus, archiver ledger.Switch, open []dlq.Operation) Status {
+	return Status{NewOutboxStatus(outbox), DetectorOf(detector), SwitchOf(archiver), each(NewOperation, open)}
 }
 
 // rowText is the number of a row as text; empty for 0.

@@ -14,7 +14,7 @@ import (
 type Requeued struct {
 	// Requeued are on their way, in the order in which they were named.
 	Requeued []uuid.UUID `json:"requeued"`
-	// Skipped were left alone, in the same order.
+	// Skipped are the investigations with which nothing was done, in the same order.
 	Skipped []Skipped `json:"skipped"`
 	// StoppedTasks are the tasks that the requeued events belong to and that the redrive does not bring back; never null.
 	StoppedTasks []StoppedTask `json:"stopped_tasks"`
@@ -39,6 +39,30 @@ func NewStoppedTask(t dlq.StoppedTask) StoppedTask {
 	return StoppedTask{t.UUID, t.State, fmt.Sprintf("task %s is in %s, and an event that is sent again does not bring it back; postrider task retry %[1]s does, and writes its start event anew", t.UUID, t.State)}
 }
 
+// ArchivedTask is a task that was archived. It is not retried any more.
+type ArchivedTask struct {
+	// TaskUUID is the id of the task.
+	TaskUUID uuid.UUID `json:"task_uuid"`
+	// State is the state that it is in.
+	State string `json:"state"`
+	// ArchivedAt is when it was archived.
+	ArchivedAt time.Time `json:"archived_at"`
+	// InArchive says that it was moved to the archive, where GET /archive/tasks/{id} shows it. Otherwise it is in the archived
+	// state of its machine.
+	InArchive bool `json:"in_archive"`
+	// Explanation is why, for people.
+	Explanation string `json:"explanation"`
+}
+
+// NewArchivedTask is such a task as it is shown.
+func NewArchivedTask(t dlq.ArchivedTask) ArchivedTask {
+	why := "task %s is %s, the archived state of its machine; it is not retried any more"
+	if t.InArchive {
+		why = "task %s, which ended as %s, is in the archive, which is only read"
+	}
+	return ArchivedTask{t.UUID, t.State, Time(t.At), t.InArchive, fmt.Sprintf(why, t.UUID, t.State)}
+}
+
 // Reach says whom messages reach when they are sent to a topic.
 type Reach struct {
 	// Topic is the topic.
@@ -51,24 +75,38 @@ type Reach struct {
 	// that is not known.
 	OtherGroups *[]string `json:"other_groups"`
 	// FailedGroupsAlone says that a group that failed reads the topic, and that no other group is known to read it. False where
-	// that is not known.
+	// that is not known, and where a group or a broker gave no answer.
 	FailedGroupsAlone bool `json:"failed_groups_alone"`
+	// UnaskedGroups are the groups that the brokers could not say it of: each of them may read the topic, too; never null.
+	UnaskedGroups []UnaskedGroup `json:"unasked_groups"`
+	// Missing says that the topic does not exist: messages for it wait in the outbox until it is created. False where that is
+	// not known.
+	Missing bool `json:"missing"`
 	// Explanation says it for people.
+	Explanation string `json:"explanation"`
+}
+
+// UnaskedGroup is a consumer group that the brokers could not be asked about.
+type UnaskedGroup struct {
+	// Group is its name.
+	Group string `json:"group"`
+	// Explanation is what the brokers said, for people.
 	Explanation string `json:"explanation"`
 }
 
 // NewReach is a reach as it is shown.
 func NewReach(r dlq.Reach) Reach {
-	v := Reach{Topic: r.Topic, Messages: r.Messages, FailedGroups: append([]string{}, r.Failed...), Explanation: r.Explain()}
+	v := Reach{Topic: r.Topic, Messages: r.Messages, FailedGroups: append([]string{}, r.Failed...), Missing: r.Missing,
+		UnaskedGroups: each(func(g dlq.UnaskedGroup) UnaskedGroup { return UnaskedGroup{g.Group, g.Why} }, r.Unasked), Explanation: r.Explain()}
 	if r.Unknown == "" {
 		others := append([]string{}, r.Others...)
 		v.OtherGroups = &others
-		v.FailedGroupsAlone = len(r.Others) == 0 && r.FailedReads
+		v.FailedGroupsAlone = len(r.Others) == 0 && r.FailedReads && len(r.Unasked) == 0 && r.Unlisted == 0
 	}
 	return v
 }
 
-// Skipped is an investigation that was left alone.
+// Skipped is an investigation that nothing was done with.
 type Skipped struct {
 	// ID is the investigation.
 	ID uuid.UUID `json:"id"`

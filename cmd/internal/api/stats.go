@@ -22,7 +22,7 @@ type Stats struct {
 	Reasons []ReasonStats `json:"reasons"`
 	// Pending is how many are open.
 	Pending int64 `json:"pending"`
-	// ByErrorCode counts the open ones by error code; UNKNOWN counts those that have none. It is bounded as ByReason is.
+	// ByErrorCode counts the open ones by error code; UNKNOWN counts the ones without a code. It is bounded as ByReason is.
 	ByErrorCode map[string]int64 `json:"by_error_code"`
 	// OldestPending is when the oldest open one was opened; null when none is.
 	OldestPending *time.Time `json:"oldest_pending_at"`

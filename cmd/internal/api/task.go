@@ -15,7 +15,7 @@ import (
 // name; commands show them whole.
 func TaskOf(t ledger.Task) ledger.Task {
 	inYears(&t.StateEnteredAt, &t.CreatedAt, &t.UpdatedAt)
-	inYearsOrNull(&t.StaleFlaggedAt, &t.CompletedAt, &t.ArchivedAt)
+	inYearsOrNull(&t.StayFrom, &t.ResumedAt, &t.StaleFlaggedAt, &t.CompletedAt, &t.ArchivedAt)
 	t.Status, t.DeadLetters = t.State, append([]string{}, t.DeadLetters...)
 	return t
 }
@@ -56,10 +56,10 @@ func UndeliveredEventOf(e ledger.UndeliveredEvent) ledger.UndeliveredEvent {
 	return e
 }
 
-// WholeTaskOf is a task with all that it has, unredacted. Its lists are never null.
+// WholeTaskOf is a task as WholeTask has it, unredacted. Its lists are never null.
 func WholeTaskOf(w ledger.WholeTask) ledger.WholeTask {
-	return ledger.WholeTask{Task: TaskOf(w.Task), Steps: each(StepOf, w.Steps), Transitions: each(TransitionOf, w.Transitions),
-		StepTransitions: each(StepTransitionOf, w.StepTransitions), Undelivered: each(UndeliveredEventOf, w.Undelivered)}
+	return ledger.WholeTask{Task: TaskOf(w.Task), Steps: each(StepOf, w.Steps), Transitions: each(TransitionOf, w.Transitions), TransitionsNext: w.TransitionsNext,
+		StepTransitions: each(StepTransitionOf, w.StepTransitions), StepTransitionsNext: w.StepTransitionsNext, Undelivered: each(UndeliveredEventOf, w.Undelivered)}
 }
 
 // RetriedTask says that a task was put back to its beginning.
@@ -72,13 +72,48 @@ type RetriedTask struct {
 	EventID uuid.UUID `json:"event_id"`
 	// ClosedInvestigations were pending about the task, or about an event whose loss moved it; the retry closed them. Never null.
 	ClosedInvestigations []uuid.UUID `json:"closed_investigations"`
-	// InvestigationsUnderWay are those that stay pending because their event is being sent again; never null.
+	// InvestigationsUnderWay stay pending, because their event is being sent again; never null.
 	InvestigationsUnderWay []uuid.UUID `json:"investigations_under_way"`
 }
 
 // NewRetriedTask is a task that was put back to its beginning.
 func NewRetriedTask(task uuid.UUID, r ledger.Retried) RetriedTask {
 	return RetriedTask{"retry_queued", task, r.Event, append([]uuid.UUID{}, r.Closed...), append([]uuid.UUID{}, r.UnderWay...)}
+}
+
+// RetriedTasks says what became of tasks that were to be put back to their beginning.
+type RetriedTasks struct {
+	// Retried are back at their beginning; never null.
+	Retried []uuid.UUID `json:"retried"`
+	// Skipped are the tasks with which nothing was done, each with the reason; never null.
+	Skipped []ledger.SkippedRetry `json:"skipped"`
+	// ClosedInvestigations were pending about the tasks, or about events whose loss moved them; the retry closed them. Never null.
+	// None in a dry run.
+	ClosedInvestigations []uuid.UUID `json:"closed_investigations"`
+	// InvestigationsUnderWay stay pending, because their event is being sent again; never null. None in a dry run.
+	InvestigationsUnderWay []uuid.UUID `json:"investigations_under_way"`
+	// DryRun says that nothing was changed: retried is what would be.
+	DryRun bool `json:"dry_run"`
+	// Incomplete says that the database failed before all tasks of this request were reached: the skipped ones with the reason
+	// not_reached.
+	Incomplete bool `json:"incomplete"`
+	// Next is for the field after of the next request, which goes on with the group or the filter; null where all was looked at.
+	// If incomplete is true, it is the after of this request, null for none: send the same request again, under another
+	// Idempotency-Key.
+	Next *string `json:"next"`
+}
+
+// NewRetriedTasks is the outcome of a retry of many; next is empty where all was looked at. If incomplete, the database failed in
+// the middle, and next is where the request began.
+func NewRetriedTasks(m ledger.RetriedMany, dryRun, incomplete bool, next string) RetriedTasks {
+	return RetriedTasks{append([]uuid.UUID{}, m.Tasks...), append([]ledger.SkippedRetry{}, m.Skipped...), append([]uuid.UUID{}, m.Closed...),
+		append([]uuid.UUID{}, m.UnderWay...), dryRun, incomplete, OrNull(next)}
+}
+
+// Add is the outcome with that of the portion behind it.
+func (r RetriedTasks) Add(more RetriedTasks) RetriedTasks {
+	return RetriedTasks{append(r.Retried, more.Retried...), append(r.Skipped, more.Skipped...), append(r.ClosedInvestigations, more.ClosedInvestigations...),
+		append(r.InvestigationsUnderWay, more.InvestigationsUnderWay...), more.DryRun, more.Incomplete, more.Next}
 }
 
 // CancelledTask says what came of cancelling a task.
@@ -149,10 +184,16 @@ func DetectorOf(s ledger.DetectorStatus) ledger.DetectorStatus {
 	return s
 }
 
-// ResumedDetector says what came of letting the detectors go on.
-type ResumedDetector struct {
+// SwitchOf is the switch of engines as it is shown.
+func SwitchOf(s ledger.Switch) ledger.Switch {
+	inYearsOrNull(&s.PausedAt, &s.ResumeAt)
+	return s
+}
+
+// ResumedEngine says what came of letting engines go on.
+type ResumedEngine struct {
 	// Resumed is false where they were not paused.
 	Resumed bool `json:"resumed"`
-	// Detector is the switch as it stands now.
-	Detector ledger.DetectorStatus `json:"detector"`
+	// Switch is the switch as it stands now.
+	Switch ledger.Switch `json:"switch"`
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,7 +16,6 @@ import (
 
 // Retention is how long rows stay, as the settings say it in days.
 func Retention(c config.Outbox) relay.Retention {
-	days := func(n int) time.Duration { return time.Duration(n) * relay.Day }
 	return relay.Retention{
 		// No time at all would stand for the default.
 		Published:       max(days(c.RetentionDays), 1),
@@ -51,7 +49,7 @@ func report(c config.Config, p trace.TracerProvider, log *slog.Logger) relay.Rep
 
 // Cleanup does a whole pass of retention. It needs the database alone.
 func Cleanup(ctx context.Context, c config.Config, log *slog.Logger, o relay.CleanupOptions) (relay.CleanupResult, error) {
-	if err := prepareDatabase(ctx, c.Database, false, log); err != nil {
+	if _, err := prepareDatabase(ctx, c.Database, false, log); err != nil {
 		return relay.CleanupResult{}, err
 	}
 	if o.TracerProvider == nil {

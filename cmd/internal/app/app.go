@@ -21,13 +21,14 @@ import (
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
 	"github.com/postrider/postrider/cmd/internal/obs"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
+	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/kafka"
 )
 
 // Options is what an App is made of.
 type Options struct {
-	// Config are the settings; database.url and kafka.brokers must be set. Required.
+	// Config are the settings; kafka.brokers must be set, and database.url or sources. Required.
 	Config config.Config
 	// Roles are the parts to run. Defaults to all.
 	Roles []Role
@@ -38,6 +39,9 @@ type Options struct {
 	Registry *prometheus.Registry
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
+	// Reload reads the settings again, for sources that come, go and change while the process runs. Defaults to none: the
+	// sources stay as they are.
+	Reload func() (config.Config, error)
 	// TracerProvider receives the spans, instead of what the section tracing of the settings says; it stays the
 	// caller's. Defaults to none.
 	TracerProvider trace.TracerProvider
@@ -57,9 +61,11 @@ type App struct {
 	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
 	services  *Services       // nil where no part needs it
+	fleet     *fleet          // nil without the role relay
 	parts     []part
 	watched   watched
-	kafka     []kgo.Opt // of every client: TLS and the login
+	kafka     []kgo.Opt         // of every client: TLS and the login
+	schema    []migrations.Part // the parts of it that the database has
 }
 
 // gcPercent is the growth of the heap between two garbage collections, where GOGC is not set. A relay's live heap is small
@@ -76,7 +82,11 @@ func collectLess() {
 // database, because nothing can be checked without, and it does not need the brokers: a relay that
 // starts before they do waits for them. When it fails nothing is left open.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	if err := o.Config.Require("database.url", "kafka.brokers"); err != nil {
+	needed := []string{"database.url", "kafka.brokers"}
+	if o.Config.HasSources() {
+		needed = needed[1:]
+	}
+	if err := o.Config.Require(needed...); err != nil {
 		return nil, err
 	}
 	if len(o.Roles) == 0 {
@@ -95,7 +105,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := prepareDatabase(ctx, o.Config.Database, o.Migrate, log, o.Roles...); err != nil {
+	if err := a.checkDesk(ctx); err != nil {
 		return nil, err
 	}
 	// They are made in this order, and stopped in the reverse order.
@@ -108,6 +118,21 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 	return a, nil
+}
+
+// desk reports whether this process has a database of its own, that of database.url, beside those of the sources.
+func (a *App) desk() bool { return a.options.Config.Database.URL != "" }
+
+// checkDesk proves that the database of database.url, where it is set, is one for these roles.
+func (a *App) checkDesk(ctx context.Context) (err error) {
+	o := a.options
+	if !a.desk() {
+		return checkNoDesk(o.Roles, o.Config)
+	}
+	if a.schema, err = prepareDatabase(ctx, o.Config.Database, o.Migrate, a.log, o.Roles...); err != nil {
+		return err
+	}
+	return checkParts(a.schema, o.Roles, o.Config)
 }
 
 func (a *App) has(r Role) bool { return slices.Contains(a.options.Roles, r) }
@@ -174,6 +199,9 @@ const serviceConnections = 8
 // openService opens the connections of everything but the relay, whose sessions have settings of their own and are busy
 // when most needed elsewhere.
 func (a *App) openService(ctx context.Context) error {
+	if !a.desk() {
+		return nil
+	}
 	c := a.options.Config
 	tracer, err := statements(a.options.TracerProvider, c.Tracing)
 	if err != nil {
@@ -227,7 +255,7 @@ func (a *App) listen(context.Context) error {
 	c := a.options.Config
 	cfg := httpapi.Config{
 		Address: c.HTTP.Address, Checks: a.checks(), Metrics: a.options.Registry, Registerer: a.options.Registry, Logger: a.options.Logger,
-		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes),
+		Timeout: c.HTTP.RequestTimeout, MaxBody: int64(c.HTTP.MaxBodyBytes), Proxies: c.HTTP.Trusted(),
 	}
 	if c.HTTP.API {
 		api, err := a.services.API(c, a.options.Logger)
@@ -235,6 +263,7 @@ func (a *App) listen(context.Context) error {
 			return err
 		}
 		cfg.API = api
+		a.parts = append(a.parts, part{name: "figures over time", limit: time.Second, run: a.services.Series.Run})
 		if err := a.addConsole(&cfg, api); err != nil {
 			return err
 		}
@@ -254,7 +283,15 @@ const databaseRemedy = "see that PostgreSQL runs at DATABASE_URL, takes its logi
 // checks are what readiness depends on.
 func (a *App) checks() []httpapi.Check {
 	writes := &writeProbe{pool: a.service}
-	return []httpapi.Check{
+	kafka := httpapi.Check{Name: "kafka", Run: a.publisher.Ping, Remedy: "see that a broker answers at KAFKA_BROKERS and takes the login; postrider doctor tries it"}
+	checks := []httpapi.Check{kafka}
+	if a.fleet != nil && a.options.Config.HasSources() {
+		checks = append(checks, httpapi.Check{Name: "sources", Run: a.fleet.ready, Remedy: "see postrider sources: it names what is wrong with each"})
+	}
+	if !a.desk() {
+		return checks
+	}
+	return append([]httpapi.Check{
 		{Name: "database", Run: func(ctx context.Context) error {
 			var standby bool
 			var missing string
@@ -269,8 +306,7 @@ func (a *App) checks() []httpapi.Check {
 			}
 			return writes.check(ctx)
 		}, Remedy: databaseRemedy},
-		{Name: "kafka", Run: a.publisher.Ping, Remedy: "see that a broker answers at KAFKA_BROKERS and takes the login; postrider doctor tries it"},
-	}
+	}, checks...)
 }
 
 // closing is a step for what closes without a context.

@@ -84,7 +84,7 @@ func TestAppArchives(t *testing.T) {
 	}
 	eventually(t, "the metrics", func() (bool, string) {
 		_, body := get(t, a, "/metrics")
-		return strings.Contains(body, `postrider_tasks_archived_total{final_state="cancelled"} 1`) &&
+		return strings.Contains(body, `postrider_archive_duration_seconds_count{batch_size="1000"} 1`) &&
 			strings.Contains(body, `postrider_archive_failures_total 0`), body
 	})
 }

@@ -183,7 +183,7 @@ func wantStatementSpans(t *testing.T, got traced, on bool, published, opened tra
 		}
 	}
 	if len(settled) != len(all) {
-		t.Errorf("a batch has statements besides those that settle it:\n%s", batch)
+		t.Errorf("a batch has statements that do not settle it:\n%s", batch)
 	}
 }
 

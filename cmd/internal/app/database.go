@@ -46,6 +46,13 @@ func Connect(ctx context.Context, database config.Database) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// Disconnect closes a connection, also after ctx has ended. A server that does not answer is left after a second.
+func Disconnect(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
 // unfitError is the error about a server whose version Postrider does not run on.
 type unfitError struct{ version, why, remedy string }
 
@@ -162,7 +169,8 @@ func openPool(ctx context.Context, database config.Database, connections int32, 
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	session := map[string]string{"statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s"}
+	// No JIT: where the planner thinks that a table is large, it compiles for seconds what runs for a millisecond.
+	session := map[string]string{"statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s", "jit": "off"}
 	for name := range session {
 		if _, given := cfg.ConnConfig.RuntimeParams[name]; given {
 			delete(session, name)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -32,8 +34,12 @@ func TestAppDetectsStaleTasks(t *testing.T) {
 	address, _ := db.Login(t, "postrider_relay")
 	c := settings(t, address, broker.Addrs...)
 	c.Tasks.LifecycleTopic, c.DLQ.Topic, c.Staleness.EventChannel, c.Staleness.TaskMaxLifetimeHours = "life", "dead", "late", 4
-	a := run(t, Options{Config: c, Roles: []Role{Relay, Detector, HTTP}})
+	var log logtest.Buffer
+	a := run(t, Options{Config: c, Roles: []Role{Relay, Detector, HTTP}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	waitReady(t, a)
+	if !strings.Contains(log.String(), "task_max_lifetime_hours from 24 to 4") {
+		t.Errorf("it does not say which settings of the database it changed:\n%s", &log)
+	}
 	waitRow(t, conn, "the task is moved", `select state = 'error' from postrider.tasker_tasks where task_uuid = '`+stale.String()+`'`)
 	waitRow(t, conn, "the pass is noted", `select coalesce(last_pass_stale = 1, false) from postrider.tasker_detector`)
 	if state := ledgertest.State(t, pool, fresh); state != "pending" {
@@ -55,9 +61,7 @@ func TestAppDetectsStaleTasks(t *testing.T) {
 	}
 	eventually(t, "the metrics", func() (bool, string) {
 		_, body := get(t, a, "/metrics")
-		return strings.Contains(body, `postrider_tasks_detected_stale_total{action="move_to_dlq",state="pending"} 1`) &&
-			strings.Contains(body, `postrider_tasks_moved_to_dlq_total{original_state="pending",reason="staleness_timeout"} 1`) &&
-			strings.Contains(body, `postrider_staleness_detection_duration_seconds_count{dry_run="false"} 1`) &&
+		return strings.Contains(body, `postrider_staleness_detection_duration_seconds_count{dry_run="false"} 1`) &&
 			strings.Contains(body, `postrider_tasks_near_stale{kind="state"} 0`), body
 	})
 }
@@ -93,7 +97,7 @@ func TestDetectionFromSettings(t *testing.T) {
 	t.Parallel()
 	load := func(flags map[string]string) config.Config {
 		t.Helper()
-		c, err := config.Load(config.Sources{Flags: flags})
+		c, err := config.Load(config.From{Flags: flags})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,5 +148,60 @@ func TestDetectionFromSettings(t *testing.T) {
 		if ledgerSettings(load(map[string]string{key: value})) == all {
 			t.Errorf("%s changes nothing", key)
 		}
+	}
+}
+
+// Tasks that operators and services move by SQL of their own, while two processes serve, count once: both processes show
+// the number of the database, and so does one that starts later.
+func TestMetricsCountEveryWorker(t *testing.T) {
+	t.Parallel()
+	db, broker := pgtest.New(t), kafkatest.Kfake(t)
+	conn, address, _ := asRelay(t, db, broker)
+	pool := db.Pool(t)
+	ledgertest.Apply(t, pool, ledgertest.Template{Configuration: `{"steps": [{"name": "a", "max_retries": 0}]}`})
+	c := settings(t, address, broker.Addrs...)
+	c.Staleness.Enabled, c.Archive.Enabled = false, false
+	serve := func(role Role) *App {
+		a := run(t, Options{Config: c, Roles: []Role{role, HTTP}})
+		waitReady(t, a)
+		return a
+	}
+	first, second := serve(Detector), serve(Archiver)
+	show := func(a *App, want ...string) {
+		t.Helper()
+		eventually(t, "the metrics", func() (bool, string) {
+			_, body := get(t, a, "/metrics")
+			for _, line := range want {
+				if !strings.Contains(body, line+"\n") {
+					return false, line + " is not in\n" + body
+				}
+			}
+			return true, ""
+		})
+	}
+	for _, a := range []*App{first, second} {
+		show(a, `postrider_tasks_detected_stale_total{action="move_to_dlq",state="pending"} 0`, `postrider_tasks_archived_total{final_state="complete"} 0`,
+			`postrider_tasks_moved_to_dlq_total{original_state="steps_in_process",reason="max_retries_exceeded"} 0`)
+	}
+	for range 3 {
+		ledgertest.Age(t, pool, ledgertest.Create(t, pool, ledgertest.New{}), 48*time.Hour)
+	}
+	failing, done := ledgertest.Create(t, pool, ledgertest.New{}), ledgertest.Create(t, pool, ledgertest.New{})
+	ledgertest.Put(t, pool, done, "complete")
+	ledgertest.Age(t, pool, done, 48*time.Hour)
+	step := ledgertest.Steps(t, pool, failing)["a"].UUID.String()
+	for _, as := range [][2]string{
+		{"postrider_operator", `begin; select count(*) from postrider.detect_and_transition_stale_tasks(false); select * from postrider.archive_completed_tasks(0, p_dry_run => false, p_archive_failed => false);
+			insert into postrider.access_audit (actor, action, target_type) values ('ann', 'by hand', 'task'); commit`},
+		{"postrider_writer", `select postrider.start_step('` + step + `', 'w'); select postrider.fail_step('` + step + `', 'no')`},
+	} {
+		if _, err := conn.PgConn().Exec(t.Context(), `set role `+as[0]+`; `+as[1]+`; reset role`).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", as[0], err)
+		}
+	}
+	for _, a := range []*App{first, second, serve(Detector)} {
+		show(a, `postrider_tasks_detected_stale_total{action="move_to_dlq",state="pending"} 3`, `postrider_tasks_archived_total{final_state="complete"} 1`,
+			`postrider_tasks_moved_to_dlq_total{original_state="pending",reason="worker_unavailable"} 3`,
+			`postrider_tasks_moved_to_dlq_total{original_state="steps_in_process",reason="max_retries_exceeded"} 1`)
 	}
 }

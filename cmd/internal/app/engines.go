@@ -2,15 +2,7 @@ package app
 
 import (
 	"context"
-	_ "embed"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
@@ -18,7 +10,6 @@ import (
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/pooler"
-	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
@@ -33,6 +24,9 @@ const notifierConnections = 1
 // Connections is how many database connections a process with all roles opens at most.
 func Connections(c config.Config) int {
 	n := relayConnections + serviceConnections + apiConnections
+	if c.Console.Enabled {
+		n += consoleConnections
+	}
 	if c.Outbox.Notifier {
 		n += notifierConnections
 	}
@@ -42,61 +36,12 @@ func Connections(c config.Config) int {
 // relayName is what pg_stat_activity calls the relay's sessions; postrider doctor looks for it.
 const relayName = "postrider relay"
 
-// relayPool are the settings of the relay's connections.
-func relayPool(c config.Config) postgres.Options {
+// relayPool are the settings of a relay's connections.
+func relayPool(c config.Config, connections int) postgres.Options {
 	return postgres.Options{
-		MaxConns: relayConnections, ApplicationName: relayName, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
+		MaxConns: int32(connections), ApplicationName: relayName, Pooler: pooler.Mode(c.Database.Pooler), PublishTimeout: c.Outbox.PublishTimeout,
 		Password: passwords(c.Database),
 	}
-}
-
-// makeRelay prepares the relay, where this process has the role.
-func (a *App) makeRelay(ctx context.Context) error {
-	if !a.has(Relay) {
-		return nil
-	}
-	c := a.options.Config
-	tracer, err := statements(a.options.TracerProvider, c.Tracing)
-	if err != nil {
-		return err
-	}
-	options := relayPool(c)
-	options.Tracer = tracer
-	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), options)
-	if err != nil {
-		return err
-	}
-	a.lifecycle.add(closing("relay's database connections", pool.Close))
-	a.watched.pools.Add("relay", pool)
-	var store relay.Store = postgres.NewStore(pool, postgres.StoreOptions{LongestRetry: c.LongestRetry()})
-	if c.Outbox.Log {
-		store = actionLog{store, a.options.Logger.With("component", "relay")}
-	}
-	own := c.OwnTopics()
-	if err := a.writeOwnTopics(ctx, pool, own); err != nil {
-		return err
-	}
-	engine, err := relay.New(relay.Config{
-		Store: store, Publisher: a.publisher, Notifier: a.notifier(pool), OwnTopic: func(topic string) string { return own[topic] },
-		BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches,
-		TopicSettings:  c.TopicSettings,
-		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox),
-		Logger: a.options.Logger, LogActions: c.Outbox.Log, Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider,
-	})
-	if err != nil {
-		return err
-	}
-	a.engine = engine
-	a.parts = append(a.parts, part{name: "relay", limit: c.Outbox.PublishTimeout + config.SettleTime, run: engine.Run})
-	return nil
-}
-
-// notifier is nil where it is switched off.
-func (a *App) notifier(pool *pgxpool.Pool) relay.Notifier {
-	if !a.options.Config.Outbox.Notifier {
-		return nil
-	}
-	return postgres.NewNotifier(pool, postgres.NotifierOptions{Logger: a.options.Logger, Password: passwords(a.options.Config.Database)})
 }
 
 // makeCollector prepares the collector, where this process has the role.
@@ -131,30 +76,4 @@ func (a *App) makeCollector(context.Context) error {
 	// Finishing the letters in hand, and saying goodbye to the group, take five seconds each at most.
 	a.parts = append(a.parts, part{name: "collector", limit: 2*dlq.DefaultStopTimeout + time.Second, run: collector.Run})
 	return a.watchInvestigations(store, source)
-}
-
-//go:embed queries/own_topics.sql
-var ownTopicsQuery string
-
-// writeOwnTopics tells the functions of writers which topics are not theirs. The relay gives up what was written to one of
-// them by other means.
-func (a *App) writeOwnTopics(ctx context.Context, pool *pgxpool.Pool, own map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	topics := slices.Sorted(maps.Keys(own))
-	uses := make([]string, len(topics))
-	for i, topic := range topics {
-		uses[i] = own[topic]
-	}
-	_, err := pool.Exec(ctx, ownTopicsQuery, topics, uses)
-	var refused *pgconn.PgError
-	switch {
-	case errors.As(err, &refused) && refused.Code == "42501": // insufficient_privilege
-		// Rights that are missing until roles.sql was run again must not keep events from going.
-		a.log.Error("the functions of writers go on with the topics that they know as Postrider's own", "err", err)
-		return nil
-	case err != nil:
-		return fmt.Errorf("write down the topics that are Postrider's own: %w", err)
-	}
-	return nil
 }

@@ -164,7 +164,7 @@ func otherLogins(t *testing.T, c config.Kafka, open *kafkatest.Broker) {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		if err := client.Ping(ctx); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
@@ -14,6 +15,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/obs"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlqstats"
+	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -78,8 +80,12 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 		}
 	}()
 	c := o.Config
-	if err := prepareDatabase(ctx, c.Database, false, o.Logger); err != nil {
+	parts, err := prepareDatabase(ctx, c.Database, false, o.Logger)
+	if err != nil {
 		return nil, err
+	}
+	if !slices.Contains(parts, migrations.PartDesk) {
+		return nil, fmt.Errorf("the database was installed with %s alone; agents work with the desk's database", migrations.JoinParts(parts))
 	}
 	if err := traceInto(ctx, &o, a.lifecycle); err != nil {
 		return nil, err
@@ -110,7 +116,7 @@ func NewAgents(ctx context.Context, o Options, token string, listen bool) (_ *Ag
 	}
 	a.http, err = httpapi.New(httpapi.Config{
 		Address: c.MCP.Address, Metrics: o.Registry, Registerer: o.Registry, Logger: o.Logger,
-		Timeout: max(c.HTTP.RequestTimeout, mcp.DefaultActionTimeout), MaxBody: int64(c.HTTP.MaxBodyBytes),
+		Timeout: max(c.HTTP.RequestTimeout, mcp.DefaultActionTimeout), MaxBody: int64(c.HTTP.MaxBodyBytes), Proxies: c.HTTP.Trusted(),
 		Checks: []httpapi.Check{{Name: "database", Run: pool.Ping, Remedy: databaseRemedy}}, MCP: a.server.Handler(),
 	})
 	if err != nil {

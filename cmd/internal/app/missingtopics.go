@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/loop"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 const (
@@ -25,7 +26,10 @@ func (a *App) makeTopicWatch(context.Context) error {
 		return nil
 	}
 	c := a.options.Config
-	topics := append(c.DLQTopics(), c.Tasks.LifecycleTopic)
+	topics := c.DLQTopics()
+	if a.installed(migrations.PartTasks) {
+		topics = append(topics, c.Tasks.LifecycleTopic)
+	}
 	slices.Sort(topics)
 	w := topicWatch{findMissing: a.publisher.MissingTopics, topics: slices.Compact(topics), log: a.log}
 	a.parts = append(a.parts, part{name: "check for missing topics", limit: time.Second, run: w.run})

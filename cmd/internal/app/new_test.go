@@ -33,10 +33,10 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"no database":       {adjust: func(c *config.Config) { c.Database.URL = "" }, want: []string{"database.url is not set", "DATABASE_URL"}},
 		"no brokers":        {adjust: func(c *config.Config) { c.Kafka.Brokers = nil }, want: []string{"kafka.brokers is not set"}},
-		"nobody listens":    {database: fmt.Sprintf("postgres://u:%s@127.0.0.1:%d/d", password, freePort(t)), want: []string{"cannot be reached", "check that PostgreSQL runs there"}},
+		"nothing listens":   {database: fmt.Sprintf("postgres://u:%s@127.0.0.1:%d/d", password, freePort(t)), want: []string{"cannot be reached", "check that PostgreSQL runs there"}},
 		"wrong password":    {database: wrongPassword.String(), want: []string{"cannot be reached", "check user and password"}},
 		"unknown database":  {database: strings.Replace(migrated, "/postrider_test", "/nowhere", 1), want: []string{"cannot be reached", "create the database"}},
-		"without schema":    {database: empty, want: []string{"lacks access/0001_baseline, outbox/0001_baseline", "postrider migrate up", "--migrate"}},
+		"without schema":    {database: empty, want: []string{"lacks audit/0001_baseline, outbox/0001_baseline", "postrider migrate up", "--migrate"}},
 		"address in use":    {adjust: func(c *config.Config) { c.HTTP.Address = taken.Addr().String() }, want: []string{taken.Addr().String(), "another http.address"}},
 		"bad configuration": {adjust: func(c *config.Config) { c.Kafka.Compression = "brotli" }, want: []string{"brotli"}},
 	} {

@@ -80,6 +80,17 @@ func TestProtocol(t *testing.T) {
 	waitRow(t, conn, "the event's investigation", fmt.Sprintf(`select count(*) = 1 from postrider.dlq_entry d join postrider.v_outbox_event e
 		on d.subject_id = e.event_id::text where d.dlq_reason = 'max_retries_exceeded' and e.task_uuid = '%s'`, protocol))
 
+	// So do the events of its task that a writer inserted by itself, at once and for later.
+	inserted := ledgertest.Create(t, pool, ledgertest.New{Namespace: "protocols", Name: "protocol"})
+	pgtest.Exec(t, conn, fmt.Sprintf(`insert into postrider.outbox_event (topic, key, payload, task_uuid, available_at)
+		values ('protocols', 'now', 'x', '%[1]s', null), ('protocols', 'later', 'x', '%[1]s', now() + interval '1 second')`, inserted))
+	for _, key := range []string{"now", "later"} {
+		waitRow(t, conn, "an inserted event is dead-lettered", fmt.Sprintf("select state = 'dead_lettered' %s and key = '%s'", event(inserted), key))
+		if n := pgtest.Value[int](t, conn, fmt.Sprintf("select attempts %s and key = '%s'", event(inserted), key)); n != 3 {
+			t.Errorf("the event with the key %s had %d attempts, want the 3 of the template", key, n)
+		}
+	}
+
 	// The investigation is found by the task, and says that the event alone does not bring the task back. A retry closes it,
 	// and then it cannot be sent again by mistake.
 	desk, err := NewServices(pool, config.Config{})
@@ -137,6 +148,16 @@ func TestProtocol(t *testing.T) {
 	}
 
 	// Archived when it is read a week later, whether or not the investigation of its event is pending.
+	if entry, err = desk.Investigations.ShowTask(t.Context(), lost); err != nil || entry.Archived != nil {
+		t.Errorf("before its task is archived it says %+v, %v", entry.Archived, err)
+	}
+	ledgertest.Age(t, pool, lost, 7*24*time.Hour+time.Minute)
+	if _, err := l.Read(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	if entry, err = desk.Investigations.ShowTask(t.Context(), lost); err != nil || entry.Archived == nil || entry.Archived.UUID != lost || entry.Archived.State != "archived" || entry.Archived.InArchive || entry.Archived.At.IsZero() {
+		t.Errorf("after its task was archived it says %+v, %v", entry.Archived, err)
+	}
 	ledgertest.Put(t, pool, protocol, "dead_letter")
 	ledgertest.Age(t, pool, protocol, 7*24*time.Hour+time.Minute)
 	if _, err := l.Read(t.Context(), protocol); err != nil {

@@ -135,7 +135,7 @@ func (g *readingGroups) sends(entries []dlq.Entry, target string) []dlq.Reach {
 
 // TestARedriveReachesTheGroupThatFailed: three groups note what they handle, one of them with the SQL for other languages.
 // One gives three messages up. They are sent again, first by default and then to the topic that all read: each group has
-// handled each message once, whoever read it twice.
+// handled each message once, also one that was read twice.
 func TestARedriveReachesTheGroupThatFailed(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {

@@ -141,7 +141,7 @@ func (r *redriveRig) startOperation(options dlq.OperationOptions) uuid.UUID {
 	r.t.Helper()
 	o, err := r.PlanOperation(r.ctx, dlq.NewOperation{Kind: dlq.OpRedrive, Name: "incident " + uuid.NewString(), Actor: "ada", Scope: dlq.Scope{Filter: &dlq.Filter{}}, Options: options})
 	r.must(err)
-	_, err = r.Command(r.ctx, o.UUID, dlq.Start)
+	_, err = r.Command(r.ctx, o.UUID, dlq.Start, "")
 	r.must(err)
 	return o.UUID
 }
@@ -149,7 +149,7 @@ func (r *redriveRig) startOperation(options dlq.OperationOptions) uuid.UUID {
 // patiently is eventually for what takes many steps on a machine that is busy.
 func patiently(t *testing.T, what string, done func() (bool, string)) {
 	t.Helper()
-	within(t, 2*time.Minute, what, done)
+	within(t, 3*time.Minute, what, done)
 }
 
 // ended waits for the end of an operation.

@@ -124,7 +124,7 @@ func TestAHaltedKeyIsRepairedInItsPlace(t *testing.T) {
 	r.write("k", "3", "4")
 	entry := r.pending(1)[0].UUID
 	if o := r.ended(r.startOperation(dlq.OperationOptions{})); o.Skipped != 1 || o.Plan.Unreadable != 1 {
-		t.Fatalf("nobody said which headers to send: %+v", o)
+		t.Fatalf("no request said which headers to send: %+v", o)
 	}
 	if o := r.ended(r.startOperation(dlq.OperationOptions{Headers: [][]string{{"priority", "5"}}})); o.Delivered != 1 {
 		t.Fatalf("%+v", o)
@@ -156,7 +156,7 @@ func TestClosingAHaltedKeyLetsItGo(t *testing.T) {
 	entry := r.pending(1)[0]
 	o, err := r.PlanOperation(r.ctx, dlq.NewOperation{Kind: dlq.OpResolve, Name: "not worth it", Actor: "ada", Scope: dlq.Scope{Entries: []uuid.UUID{entry.UUID}}})
 	r.must(err)
-	_, err = r.Command(r.ctx, o.UUID, dlq.Start)
+	_, err = r.Command(r.ctx, o.UUID, dlq.Start, "")
 	r.must(err)
 	r.ended(o.UUID)
 	var got []string
@@ -292,7 +292,7 @@ func operateWhileAway(t *testing.T, b *kafkatest.Broker, away func() (back func(
 		o := now()
 		return o.Delivered >= canary, fmt.Sprintf("%+v", o)
 	})
-	_, err := r.Command(r.ctx, id, dlq.Pause)
+	_, err := r.Command(r.ctx, id, dlq.Pause, "")
 	r.must(err)
 	patiently(t, "what was sent arrived", func() (bool, string) { // records in the air when a broker dies may be copied
 		o := now()
@@ -302,7 +302,7 @@ func operateWhileAway(t *testing.T, b *kafkatest.Broker, away func() (back func(
 		t.Fatalf("too late: %+v", o)
 	}
 	back := away()
-	_, err = r.Command(r.ctx, id, dlq.Resume)
+	_, err = r.Command(r.ctx, id, dlq.Resume, "")
 	r.must(err)
 	patiently(t, "all are in the outbox", func() (bool, string) {
 		o := now()

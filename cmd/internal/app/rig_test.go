@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,13 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/outbox"
 )
 
 // settings are the settings of an app on a database and brokers, with free ports.
 func settings(t *testing.T, database string, brokers ...string) config.Config {
 	t.Helper()
-	c, err := config.Load(config.Sources{Flags: map[string]string{
+	c, err := config.Load(config.From{Flags: map[string]string{
 		"database.url": database, "kafka.brokers": strings.Join(brokers, ","), "http.address": "127.0.0.1:0",
 	}})
 	if err != nil {
@@ -53,25 +54,24 @@ func run(t *testing.T, o Options) *App {
 	return a
 }
 
-// eventually waits until done, half a minute at most.
+// eventually waits until done, three minutes at most.
 func eventually(t *testing.T, what string, done func() (bool, string)) {
 	t.Helper()
-	within(t, 30*time.Second, what, done)
+	within(t, 3*time.Minute, what, done)
 }
 
 // within waits until done, and fails with what it last said when that takes too long.
 func within(t *testing.T, limit time.Duration, what string, done func() (bool, string)) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	deadline := time.After(limit)
 	for {
+		asked := time.Now()
 		ok, state := done()
 		if ok {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(max(pgtest.Pause(asked), 20*time.Millisecond)):
 		case <-deadline:
 			t.Fatalf("%s: not within %v; %s", what, limit, state)
 		}
@@ -133,10 +133,9 @@ func waitRow(t *testing.T, conn *pgx.Conn, what, query string) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := kafkajars.FreePort() // no outgoing connection takes it meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,27 +14,24 @@ import (
 
 // CheckDatabase reports why this binary cannot work on a database: its server, or its schema.
 func CheckDatabase(ctx context.Context, database config.Database, log *slog.Logger) error {
-	return prepareDatabase(ctx, database, false, log)
+	_, err := prepareDatabase(ctx, database, false, log)
+	return err
 }
 
 // prepareDatabase proves that the database is one that Postrider can work on in these roles, and migrates it
-// where it is asked to.
-func prepareDatabase(ctx context.Context, database config.Database, migrate bool, log *slog.Logger, roles ...Role) error {
+// where it is asked to. It returns the parts of the schema that the database has.
+func prepareDatabase(ctx context.Context, database config.Database, migrate bool, log *slog.Logger, roles ...Role) ([]migrations.Part, error) {
 	conn, err := Connect(ctx, database)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
+	defer Disconnect(ctx, conn)
 	if err := checkServer(ctx, conn, database.URL); err != nil {
-		return err
+		return nil, err
 	}
 	all, err := migrations.All()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	runner := migrations.New(conn, all, migrations.WithWaiting(func(holder string) {
 		log.Info("waiting for another migration to end", "holder", holder)
@@ -46,10 +42,21 @@ func prepareDatabase(ctx context.Context, database config.Database, migrate bool
 			log.Info("migrated", "room", m.Room, "version", m.Version, "name", m.Name, "took", m.Duration.String())
 		}
 		if err != nil && !errors.Is(err, migrations.ErrAhead) {
-			return fmt.Errorf("migrate the database: %w", err)
+			return nil, fmt.Errorf("migrate the database: %w", err)
 		}
 	}
-	err = runner.Validate(ctx)
+	if err := validate(ctx, runner, log); err != nil {
+		return nil, err
+	}
+	if err := checkRights(ctx, conn, roles); err != nil {
+		return nil, err
+	}
+	return runner.Parts(ctx)
+}
+
+// validate refuses a schema that this binary cannot work with.
+func validate(ctx context.Context, runner *migrations.Runner, log *slog.Logger) error {
+	err := runner.Validate(ctx)
 	switch {
 	case errors.Is(err, migrations.ErrAhead) && !errors.Is(err, migrations.ErrChanged):
 		// A newer release migrated while this one still runs elsewhere, as in every rolling
@@ -60,8 +67,11 @@ func prepareDatabase(ctx context.Context, database config.Database, migrate bool
 	case err != nil:
 		return fmt.Errorf("check the schema of the database: %w; is postrider_relay granted to the user of database.url? postrider doctor says what is missing", err)
 	}
-	return checkRights(ctx, conn, roles)
+	return nil
 }
+
+// errLacksRights: the login may not do what its role needs.
+var errLacksRights = errors.New("rights are missing")
 
 // checkRights refuses what would only fail for ever: an engine whose user may not do its first statement. The rest is
 // the doctor's.
@@ -79,11 +89,11 @@ func checkRights(ctx context.Context, conn *pgx.Conn, roles []Role) error {
 			continue
 		}
 		var may bool
-		if err := conn.QueryRow(ctx, `select has_table_privilege($1, $2)`, table, right).Scan(&may); err != nil {
+		if err := conn.QueryRow(ctx, `select coalesce(has_table_privilege(to_regclass($1), $2), true)`, table, right).Scan(&may); err != nil {
 			return fmt.Errorf("ask the database for the rights of its user: %w", err)
 		}
 		if !may {
-			return fmt.Errorf("the user of database.url may not %s %s, which the role %s needs: grant postrider_relay to it (postrider doctor names all that is missing)", right, table, role)
+			return fmt.Errorf("%w: the user of database.url may not %s %s, which the role %s needs: grant postrider_relay to it (postrider doctor names all that is missing)", errLacksRights, right, table, role)
 		}
 	}
 	return nil

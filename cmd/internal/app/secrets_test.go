@@ -32,10 +32,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			secret = append(secret, k.String())
 		}
 	}
-	if fmt.Sprint(secret) != "[database.url kafka.sasl_password kafka.sasl_aws_secret_access_key kafka.sasl_aws_session_token tracing.headers]" {
+	if fmt.Sprint(secret) != "[database.url kafka.sasl_password kafka.sasl_aws_secret_access_key kafka.sasl_aws_session_token console.oidc_client_secret tracing.headers]" {
 		t.Fatalf("the secret settings are %v: give each a value here that is looked for below", secret)
 	}
-	const login, collector, aws = "sentinel-of-the-login", "sentinel-of-the-collector", "sentinel-of-aws"
+	const login, collector, aws, client = "sentinel-of-the-login", "sentinel-of-the-collector", "sentinel-of-aws", "sentinel-of-the-client"
 	db := pgtest.New(t)
 	cluster := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "postrider", login))
 	broker := cluster.As(kgo.SASL(plain.Auth{User: "postrider", Pass: login}.AsMechanism()))
@@ -60,6 +60,8 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}))
 	t.Cleanup(spans.Close)
 	c.Tracing = config.Tracing{Enabled: true, Endpoint: spans.URL, Headers: "x-key=" + collector, SamplePercent: 100, Database: true, KafkaClient: true}
+	c.Console.OIDCIssuer, c.Console.OIDCClientID, c.Console.OIDCClientSecret = refusingProvider(t), "me", client
+	c.Console.GroupScopes = []string{"sre=read"}
 	a := run(t, Options{Config: c, Logger: logger})
 	waitReady(t, a)
 	_, token, err := a.Services().Access.Create(access.WithActor(t.Context(), access.Actor{Name: "test"}), access.NewKey{Name: "k", Scopes: []access.Scope{access.Admin}})
@@ -83,6 +85,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 			t.Errorf("%s: %s", path, response.Status)
 		}
 	}
+	shown["page of signing in"] = failedSignIn(t, a)
 	ask("/api/v1/dlq", token, http.StatusOK)
 	ask("/api/v1/dlq?page=0&key="+token, token, http.StatusBadRequest)
 	ask("/api/v1/dlq", token+"x", http.StatusUnauthorized)
@@ -143,10 +146,57 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		}
 	}
 	for where, text := range shown {
-		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "secret or token of AWS": aws, "key of the collector": collector, "API key": token, "end of the API key": token[len(token)-12:]} {
+		for what, sentinel := range map[string]string{"password": password, "login at the brokers": login, "secret or token of AWS": aws, "key of the collector": collector, "secret of the OpenID client": client, "API key": token, "end of the API key": token[len(token)-12:]} {
 			if strings.Contains(text, sentinel) {
 				t.Errorf("the %s is in the %s", what, where)
 			}
 		}
 	}
+}
+
+// refusingProvider is an OpenID provider that takes no code, and repeats all that it was sent.
+func refusingProvider(t *testing.T) (issuer string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"issuer": %[1]q, "authorization_endpoint": "%[1]s/auth", "token_endpoint": "%[1]s/token", "jwks_uri": "%[1]s/keys", "token_endpoint_auth_methods_supported": ["client_secret_post"]}`, server.URL)
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		http.Error(w, "this does not fit: "+string(sent), http.StatusBadRequest)
+	})
+	return server.URL
+}
+
+// failedSignIn goes to the provider and back, and returns the page that says why the sign-in failed.
+func failedSignIn(t *testing.T, a *App) (page string) {
+	t.Helper()
+	ask := func(path string, cookies []*http.Cookie) *http.Response {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addr()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cookies {
+			request.AddCookie(c)
+		}
+		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response
+	}
+	begun := ask("/login/oidc", nil)
+	to, err := begun.Location()
+	if err != nil {
+		t.Fatal(err, begun.Status)
+	}
+	text, err := io.ReadAll(ask("/login/oidc/back?code=c1&state="+to.Query().Get("state"), begun.Cookies()).Body)
+	if err != nil || !strings.Contains(string(text), "did not take the code") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	return string(text) + to.String()
 }

@@ -244,7 +244,7 @@ func TestStopFinishesRequests(t *testing.T) {
 	eventually(t, "the request is at work", func() (bool, string) {
 		var waits bool
 		r.must(r.pool.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`).Scan(&waits))
-		return waits, "nobody waits"
+		return waits, "no session waits"
 	})
 	// Others come all the time: each has its whole answer, or is not let in.
 	load, stopLoad := context.WithCancel(t.Context())
@@ -281,13 +281,13 @@ func TestStopFinishesRequests(t *testing.T) {
 	})
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop(context.Background()) }()
-	eventually(t, "nobody is let in", func() (bool, string) {
+	eventually(t, "no person is let in", func() (bool, string) {
 		conn, err := net.DialTimeout("tcp", a.Addr(), time.Second)
 		if err != nil {
 			return true, ""
 		}
 		conn.Close()
-		return false, "somebody is"
+		return false, "a person is"
 	})
 	select {
 	case got := <-inHand:
@@ -308,7 +308,7 @@ func TestStopFinishesRequests(t *testing.T) {
 		t.Error(wrong)
 	}
 	if refused == 0 {
-		t.Error("nobody was refused")
+		t.Error("no request was refused")
 	}
 	var begun int
 	r.must(r.pool.QueryRow(t.Context(), `select count(*) from postrider.dlq_redrive where dlq_entry_uuid = $1`, entries[0].UUID).Scan(&begun))

@@ -14,8 +14,12 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/cluster"
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/doctor"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/cmd/internal/series"
 	"github.com/postrider/postrider/internal/dlq"
 	dlqkafka "github.com/postrider/postrider/internal/dlq/kafka"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
@@ -67,9 +71,15 @@ type Services struct {
 	Tasks          *actions.Tasks
 	Outbox         *actions.Outbox
 	Archive        *ledgerpostgres.Archive
+	Series         *series.Recorder
 	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
 	Fetcher *dlq.Fetcher
+	// Cluster, Examine and Sources are for the API; nil where this process is not asked for what it depends on.
+	Cluster httpapi.Cluster
+	Examine func(context.Context) (doctor.Report, error)
+	Sources func(context.Context) (api.Sources, error)
 	sender  dlq.Redriver
+	pool    *pgxpool.Pool
 }
 
 // Brokers are what people ask the brokers for.
@@ -114,7 +124,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	if err != nil {
 		return nil, err
 	}
-	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool)}
+	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool), pool: pool}
 	d.Access.SessionIdle = c.Console.SessionIdle
 	d.Auditor = Auditor{d.Access}
 	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
@@ -124,8 +134,12 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	d.Store, errs[2] = dlqpostgres.NewStore(dlqpostgres.Config{Pool: pool, Redactor: redactor, Auditor: d.Auditor})
 	d.Tasks, errs[3] = actions.NewTasks(actions.Config{Pool: pool, Auditor: d.Auditor})
 	d.Outbox, errs[4] = actions.NewOutbox(actions.Config{Pool: pool, Auditor: d.Auditor, LetterTopic: c.DLQTopicOf})
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
 	d.sender = dlq.Reaching(d.Redriver, nil)
-	return d, errors.Join(errs[:]...)
+	d.Series = series.New(d.Outbox.Store(), d.Investigations)
+	return d, nil
 }
 
 // ForHTTP returns the operations of the API, as the settings say.
@@ -135,8 +149,8 @@ func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services
 		return nil, err
 	}
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher,
-		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Access: d.Access, Redactor: redactor,
+		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher, Cluster: d.Cluster, Examine: d.Examine, Sources: d.Sources,
+		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Series: d.Series, Access: d.Access, Redactor: redactor,
 		Archiving: ledger.ArchiveStep{RetentionDays: c.Archive.RetentionDays, Policies: ArchivePolicies(c.Archive)},
 		PageSize:  c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
 		Logger: log,
@@ -164,7 +178,8 @@ const apiConnections = 10
 // own, so that many requests keep neither the collector nor readiness waiting.
 func (a *App) openServices(ctx context.Context) error {
 	c := a.options.Config
-	if serves := a.has(HTTP) && c.HTTP.API; !serves && !a.has(Operator) {
+	serves := a.has(HTTP) && c.HTTP.API
+	if !serves && !a.has(Operator) {
 		return nil
 	}
 	pool, err := OpenPool(ctx, c.Database, apiConnections)
@@ -176,7 +191,16 @@ func (a *App) openServices(ctx context.Context) error {
 	if a.services, err = NewTracedServices(pool, c, a.options.TracerProvider); err != nil {
 		return err
 	}
-	return a.services.AskBrokers(a.originals, a.options.Logger)
+	if err := a.services.AskBrokers(a.originals, a.options.Logger); err != nil || !serves {
+		return err
+	}
+	looks, err := cluster.New(cluster.Config{Settings: c, Database: pool, Options: a.kafka, Logger: a.options.Logger})
+	if err != nil {
+		return err
+	}
+	a.lifecycle.add(closing("client that looks at topics and consumer groups", looks.Close))
+	a.services.Cluster, a.services.Examine, a.services.Sources = looks, a.examineOwn, a.lookAtSources
+	return nil
 }
 
 // makeOperator prepares what treats operations and follows redriven messages, where this process has the role.

@@ -20,11 +20,11 @@ import (
 func TestSessionsOutliveABatch(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []string{"100", "1000", "10000", "12000"} {
-		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.publish_timeout_ms": ms}})
+		c, err := config.Load(config.From{Flags: map[string]string{"outbox.publish_timeout_ms": ms}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		publish := relayPool(c).PublishTimeout
+		publish := relayPool(c, relayConnections).PublishTimeout
 		if publish != c.Outbox.PublishTimeout {
 			t.Errorf("the connections are made for %v, the relay waits %v", publish, c.Outbox.PublishTimeout)
 		}
@@ -33,7 +33,7 @@ func TestSessionsOutliveABatch(t *testing.T) {
 			t.Errorf("a batch may take %v, a session may be idle for %v", needed, limit)
 		}
 	}
-	if _, err := config.Load(config.Sources{Flags: map[string]string{"outbox.publish_timeout_ms": "12001"}}); err == nil {
+	if _, err := config.Load(config.From{Flags: map[string]string{"outbox.publish_timeout_ms": "12001"}}); err == nil {
 		t.Fatal("a longer wait is accepted")
 	}
 }
@@ -41,13 +41,13 @@ func TestSessionsOutliveABatch(t *testing.T) {
 // Connections counts the connections that a process opens.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	for notifier, more := range map[string]int{"true": 1, "false": 0} {
-		c, err := config.Load(config.Sources{Flags: map[string]string{"outbox.dispatches": "7", "outbox.notifier": notifier}})
+	for both, more := range map[string]int{"true": 2, "false": 0} {
+		c, err := config.Load(config.From{Flags: map[string]string{"outbox.dispatches": "7", "outbox.notifier": both, "console.enabled": both}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := Connections(c); got != relayConnections+serviceConnections+apiConnections+more {
-			t.Errorf("with the notifier %s: %d connections", notifier, got)
+			t.Errorf("with notifier and console %s: %d connections", both, got)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestCollectsFromTheTopicsOfRules(t *testing.T) {
 	if err := os.WriteFile(file, []byte("topics:\n- {match: orders.*, dlq_topic: dead.orders}\n- {match: '*.eu', dlq_topic: dead.eu}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(config.Sources{File: file, Flags: map[string]string{
+	c, err := config.Load(config.From{File: file, Flags: map[string]string{
 		"database.url": db.URL, "kafka.brokers": broker.Addrs[0], "http.address": "127.0.0.1:0",
 	}})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 	ledgerpostgres "github.com/postrider/postrider/internal/tasks/postgres"
 )
@@ -74,12 +75,17 @@ func (a *App) makeDetector(ctx context.Context) error {
 	}
 	c := a.options.Config
 	store := ledgerpostgres.On(a.service)
-	if err := writeSettings(ctx, store, ledgerSettings(c)); err != nil {
-		// Rights that are missing until roles.sql was run again must not keep events from going.
-		if e, ok := errors.AsType[*ledger.StoreError](err); !ok || e.Type != ledger.ErrorConfiguration {
+	changed, err := writeSettings(ctx, store, ledgerSettings(c))
+	if err != nil {
+		// Rights that are missing until the script of roles was run again, and values that the database refuses, must not keep events
+		// from going.
+		if e, ok := errors.AsType[*ledger.StoreError](err); !ok || e.Type != ledger.ErrorConfiguration && e.Type != ledger.ErrorValidation {
 			return err
 		}
 		a.log.Error("the functions of the ledger go on with the settings that they have", "err", err)
+	}
+	if changed != "" {
+		a.log.Info("the settings of the database's detectors and ledger are now those of this process", "changed", changed)
 	}
 	if !c.Staleness.Enabled {
 		return nil
@@ -100,13 +106,13 @@ func (a *App) makeDetector(ctx context.Context) error {
 	return nil
 }
 
-func writeSettings(ctx context.Context, store ledgerpostgres.Ledger, s ledger.Settings) error {
+func writeSettings(ctx context.Context, store ledgerpostgres.Ledger, s ledger.Settings) (changed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	if err := store.WriteSettings(ctx, s); err != nil {
-		return fmt.Errorf("start the detector: %w", err)
+	if changed, err = store.WriteSettings(ctx, s); err != nil {
+		return "", fmt.Errorf("start the detector: %w", err)
 	}
-	return nil
+	return changed, nil
 }
 
 // ArchivePolicies are the policies of the section archive.
@@ -139,7 +145,7 @@ func (a *App) makeArchiver(context.Context) error {
 // makeReconciler prepares the reconciler, where this process has the relay. It moves tasks whose events the relay gave up
 // while another process was at work on them.
 func (a *App) makeReconciler(context.Context) error {
-	if !a.has(Relay) {
+	if !a.has(Relay) || !a.installed(migrations.PartTasks) {
 		return nil
 	}
 	reconciler, err := ledger.NewReconciler(ledger.ReconcilerConfig{

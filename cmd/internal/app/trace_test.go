@@ -185,7 +185,7 @@ func (tr tree) whole(t *testing.T, root string) {
 		case !above.IsValid() && s.Name != root:
 			t.Errorf("%s begins the trace, and not %s:\n%s", s.Name, root, tr)
 		case above.IsValid() && !slices.ContainsFunc(own, func(p tracetest.SpanStub) bool { return p.SpanContext.SpanID() == above }):
-			t.Errorf("%s is under a span that nobody exported:\n%s", s.Name, tr)
+			t.Errorf("%s is under a span that was not exported:\n%s", s.Name, tr)
 		}
 	}
 }

@@ -39,9 +39,10 @@ func (a *App) watchInvestigations(store *dlqpostgres.Store, source *dlqkafka.Sou
 	return nil
 }
 
-// watchTasks prepares what shows how many tasks there are, where this process has the detector.
+// watchTasks prepares what shows how many tasks there are and what was done with tasks, where this process has the detector
+// or the archiver.
 func (a *App) watchTasks(context.Context) error {
-	if !a.has(Detector) {
+	if !a.has(Detector) && !a.has(Archiver) {
 		return nil
 	}
 	watch, err := ledger.NewWatch(ledger.WatchConfig{Store: ledgerpostgres.On(a.service), Logger: a.options.Logger, Registerer: a.options.Registry})

@@ -70,13 +70,14 @@ var rooms = []struct {
 	{"cmd/internal/tracing", []string{"cmd", "message", "internal/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
 		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},
 	{"cmd/internal/mcp", []string{"*"}, []string{"github.com/modelcontextprotocol"}},
+	{"cmd/internal/oidclogin", []string{"*"}, []string{"github.com/coreos/go-oidc", "golang.org/x/oauth2"}},
 	{"cmd/internal/kafkaauth", []string{"*"}, []string{"github.com/twmb/franz-go", "github.com/aws"}},
 	{"cmd", []string{"*"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "go.yaml.in/yaml"}},
 }
 
 // guarded are packages that only the rooms named above may import.
 var guarded = []string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers", "github.com/fergusstrange", "github.com/modelcontextprotocol",
-	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/exaring", "github.com/aws", "go.yaml.in/yaml", "github.com/goccy/go-yaml"}
+	"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/exaring", "github.com/aws", "github.com/coreos/go-oidc", "golang.org/x/oauth2", "go.yaml.in/yaml", "github.com/goccy/go-yaml"}
 
 type pkg struct {
 	ImportPath string

@@ -30,6 +30,9 @@ var retired = []struct {
 	{"dlq_replay", "dlq_redrive", nil},
 	{"replay_state", "redrive_state", nil},
 	{"newdesk", "actions, investigations or services: desk is a word of the documents", nil},
+	{"somebody", "the person or the program", nil},
+	{"whoever", "the person or the program", nil},
+	{"of which", "a sentence with the thing as its subject", nil},
 	{"package desk", "actions, investigations or services: desk is a word of the documents", nil},
 }
 

@@ -30,7 +30,7 @@ func api(ctx context.Context, r *rig, b *broker, t *table) error {
 	if err := d.loadAPI(ctx, r.o.apiEntries); err != nil {
 		return fmt.Errorf("load investigations: %w", err)
 	}
-	return r.serveAPI(ctx, b, d, func(asker *apiAsker, server *child) error {
+	return r.serveAPI(ctx, b, d, []access.Scope{access.Read, access.Purge}, func(asker *apiAsker, server *child) error {
 		known, err := d.apiSample(ctx, asker)
 		if err != nil {
 			return err
@@ -56,14 +56,14 @@ type apiBench struct {
 	known  *apiKnown
 }
 
-// serveAPI runs f beside the product's API server, in a process of its own, with a key for it.
-func (r *rig) serveAPI(ctx context.Context, b *broker, d *database, f func(*apiAsker, *child) error) error {
+// serveAPI runs f beside the product's API server, in a process of its own, with a key for it that has these scopes.
+func (r *rig) serveAPI(ctx context.Context, b *broker, d *database, scopes []access.Scope, f func(*apiAsker, *child) error) error {
 	pool, err := pgxpool.New(ctx, d.url)
 	if err != nil {
 		return err
 	}
 	_, key, err := access.NewStore(pool).Create(access.WithActor(ctx, access.Actor{Name: "bench"}),
-		access.NewKey{Name: "bench", Scopes: []access.Scope{access.Read, access.Purge}})
+		access.NewKey{Name: "bench", Scopes: scopes})
 	pool.Close()
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func TestConsume(t *testing.T) {
 		}
 		there(contents{})
 		produce(body(3, 40), []byte("no number"), body(events, 40), body(events+1, 40))
-		for deadline := time.Now().Add(30 * time.Second); a.copies.Load() < 1 || a.extra.Load() < 1 || a.strange.Load() < 2; {
+		for deadline := time.Now().Add(3 * time.Minute); a.copies.Load() < 1 || a.extra.Load() < 1 || a.strange.Load() < 2; {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d copies, %d of others and %d strange records, want 1, 1 and 2", a.copies.Load(), a.extra.Load(), a.strange.Load())
 			}

@@ -29,34 +29,45 @@ type loadSize struct{ warm, events, extra int }
 // startLoad starts the side and the consumer and sends the first events through. configs are the topic's. A load is
 // returned with an error too and must be stopped.
 func (r *rig) startLoad(ctx context.Context, b *broker, s side, size loadSize, configs map[string]*string) (l *load, err error) {
-	l = &load{own: size.warm + size.events, arrivals: newArrivals(size.warm+size.events, size.extra), consumed: make(chan error, 1)}
-	if l.stage, err = r.newStage(ctx, b, s, configs); err != nil {
+	if l, err = r.newLoad(ctx, b, s, size, configs); err != nil {
 		return l, err
 	}
-	if l.client, err = b.consumer(l.topic); err != nil {
-		return l, err
+	return l, l.begin(ctx, size.warm)
+}
+
+// newLoad makes what a load stands on, and starts nothing. It is returned with an error too and must be stopped.
+func (r *rig) newLoad(ctx context.Context, b *broker, s side, size loadSize, configs map[string]*string) (l *load, err error) {
+	l = &load{own: size.warm + size.events, arrivals: newArrivals(size.warm+size.events, size.extra), consumed: make(chan error, 1)}
+	l.stage, err = r.newStage(ctx, b, s, configs)
+	return l, err
+}
+
+// begin starts the side and the consumer, and sends the events through that warm them up.
+func (l *load) begin(ctx context.Context, warm int) (err error) {
+	if l.client, err = l.b.consumer(l.topic); err != nil {
+		return err
 	}
 	consuming, cancel := context.WithCancel(ctx)
 	l.cancel = cancel
 	go func() { l.consumed <- l.arrivals.consume(consuming, l.client) }()
 	if err := l.run(ctx); err != nil {
-		return l, err
+		return err
 	}
-	if l.clients, err = l.connect(ctx, r.o.clients, l.arrivals.writes); err != nil {
-		return l, err
+	if l.clients, err = l.connect(ctx, l.o.clients, l.arrivals.writes); err != nil {
+		return err
 	}
-	if err := l.write(ctx, 0, size.warm, warmRate); err != nil {
-		return l, fmt.Errorf("warm up: %w", err)
+	if err := l.write(ctx, 0, warm, warmRate); err != nil {
+		return fmt.Errorf("warm up: %w", err)
 	}
 	if l.proc != nil {
-		if err := l.arrivals.all(ctx, size.warm); err != nil {
-			return l, fmt.Errorf("warm up: %w", err)
+		if err := l.arrivals.all(ctx, warm); err != nil {
+			return fmt.Errorf("warm up: %w", err)
 		}
 	}
 	l.arrivals.latency.take()
 	l.clients.commit.take()
 	l.clients.late.take()
-	return l, nil
+	return nil
 }
 
 // write keeps a schedule of n events from a number on.

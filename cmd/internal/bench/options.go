@@ -41,6 +41,8 @@ type options struct {
 	redriveEntries, redriveRated           int
 	apiEntries, apiRate, apiAsks           int
 	apiDuration                            time.Duration
+	consoleTasks, consoleRate, screens     int
+	consoleDuration, screensDuration       time.Duration
 	consumerRecords, consumerSlowRecords   int
 	letters                                int
 	json, markdown, profile                string
@@ -71,10 +73,10 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.postgresDir, "postgres-dir", "", "a `folder` for PostgreSQL's files (default: the system's for temporary ones)")
 	f.StringVar(&o.kafkaDir, "kafka-dir", "", "a `folder` for Kafka's files (default: the system's for temporary ones)")
 	f.DurationVar(&o.duration, "duration", 20*time.Second, "steady, writers, hotkey, burst: length of one run")
-	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst: transactions a second")
+	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst, console: transactions a second")
 	f.IntVar(&o.slowRate, "slow-rate", 5, "steady: transactions a second of the quiet case")
 	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "steady: length of one run of the quiet case")
-	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, api: connections that keep the schedule")
+	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, api, console: connections that keep the schedule")
 	f.IntVar(&o.inserts, "inserts", 20_000, "inserts: events of a round")
 	f.IntVar(&o.insertRounds, "insert-rounds", 7, "inserts: rounds")
 	f.IntVar(&o.takeovers, "takeovers", 10, "takeover: how often the relay that works is killed")
@@ -108,10 +110,15 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.viewTasks, "view-tasks", 1_000_000, "archive: live tasks, and archived ones, that the views are about")
 	f.IntVar(&o.redriveEntries, "redrive-entries", 100_000, "redrive: investigations redriven without a rate")
 	f.IntVar(&o.redriveRated, "redrive-rated", 10_000, "redrive: investigations redriven at a rate")
-	f.IntVar(&o.apiEntries, "api-entries", 1_000_000, "api: investigations")
+	f.IntVar(&o.apiEntries, "api-entries", 1_000_000, "api, console: investigations")
 	f.IntVar(&o.apiRate, "api-rate", 200, "api: requests a second of the mix")
 	f.DurationVar(&o.apiDuration, "api-duration", time.Minute, "api: length of one run of the mix")
 	f.IntVar(&o.apiAsks, "api-asks", 40, "api: how often each search for a part of a message is asked")
+	f.IntVar(&o.consoleTasks, "console-tasks", 100_000, "console: tasks")
+	f.IntVar(&o.consoleRate, "console-rate", 50, "console: pages a second")
+	f.DurationVar(&o.consoleDuration, "console-duration", time.Minute, "console: length of one run of the pages")
+	f.IntVar(&o.screens, "screens", 200, "console: open streams of events, and screens")
+	f.DurationVar(&o.screensDuration, "screens-duration", 30*time.Second, "console: for how long they are open in one run")
 	f.IntVar(&o.letters, "letters", 100_000, "collector: dead letters")
 	f.StringVar(&o.json, "json", "", "write the results as JSON into this `file`")
 	f.StringVar(&o.markdown, "markdown", "", "put the tables into this markdown `file`, each in its place")
@@ -150,6 +157,7 @@ var quick = map[string]string{
 	"peer-limit": "15s", "hour-duration": "60s", "stale-healthy": "20000,100000", "stale-tasks": "2000",
 	"archive-tasks": "5000", "view-tasks": "50000", "redrive-entries": "10000", "redrive-rated": "3000",
 	"api-entries": "50000", "api-duration": "5s", "api-asks": "10",
+	"console-tasks": "5000", "console-duration": "5s", "screens-duration": "5s",
 	"consumer-records": "100000", "consumer-slow-records": "2000",
 	"letters": "10000",
 }
@@ -203,6 +211,7 @@ func (o *options) validate() error {
 		"hot-events": o.hotEvents, "burst-events": o.burstEvents, "faults-events": o.faultsEvents, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"api-entries": o.apiEntries, "api-rate": o.apiRate, "api-asks": o.apiAsks, "api-duration": int(o.apiDuration),
+		"console-tasks": o.consoleTasks, "console-rate": o.consoleRate, "console-duration": int(o.consoleDuration), "screens": o.screens, "screens-duration": int(o.screensDuration),
 		"letters":  o.letters,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,

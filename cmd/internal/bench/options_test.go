@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("a run that names none runs %q; it should be all but hour", o.scenarios)
 	}
 	if o.runs < 3 || o.events != 500_000 || o.keys != 1000 || o.payload != 300 || o.flatPublished != 5_000_000 {
-		t.Errorf("the sizes are not those of the targets: %+v", o)
+		t.Errorf("the sizes differ from the targets: %+v", o)
 	}
 	if len(order) != len(scenarios) {
 		t.Errorf("order %q does not have every scenario of %q", order, scenarioNames())

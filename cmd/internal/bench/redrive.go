@@ -116,7 +116,7 @@ func (d *database) operation(ctx context.Context, redriver *dlqpostgres.Redriver
 	}
 	plan = time.Since(began).Seconds()
 	ctx = access.WithActor(ctx, access.Actor{Name: "bench"})
-	if _, err := redriver.Command(ctx, o.UUID, dlq.Start); err != nil {
+	if _, err := redriver.Command(ctx, o.UUID, dlq.Start, ""); err != nil {
 		return 0, 0, err
 	}
 	if err := d.until(ctx, `select treated_at is not null from postrider.dlq_operation where dlq_operation_uuid = $1`, o.UUID); err != nil {

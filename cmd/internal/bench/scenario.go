@@ -24,7 +24,7 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "api", "hour"}
+var order = []string{"drain", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "api", "console", "hour"}
 
 var scenarios = map[string]scenario{
 	"drain":     {title: "Draining a backlog", run: drain},
@@ -43,6 +43,7 @@ var scenarios = map[string]scenario{
 	"archive":   {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},
 	"redrive":   {title: "Redriving many investigations", oneBroker: true, run: redrive},
 	"api":       {title: "The API with many investigations", oneBroker: true, run: api},
+	"console":   {title: "The web console with many investigations, beside a steady load", oneBroker: true, run: console},
 	"hour":      {title: "A steady load for a long time", alone: true, run: hour},
 	"consumer":  {title: "The consumer library, beside a poll loop", run: consume},
 	"collector": {title: "Dead letters to investigations", run: collector},

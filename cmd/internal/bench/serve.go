@@ -23,7 +23,7 @@ func serve(ctx context.Context, g *gate) (err error) {
 	if err := json.Unmarshal([]byte(os.Getenv("BENCH_SETTINGS")), &settings); err != nil {
 		return fmt.Errorf("BENCH_SETTINGS: %w", err)
 	}
-	cfg, err := config.Load(config.Sources{Flags: settings})
+	cfg, err := config.Load(config.From{Flags: settings})
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func steady(ctx context.Context, r *rig, b *broker, t *table) error {
 			p50 := func(s steadySample) float64 { return s.commit50 }
 			cells = append(cells, cell{Name: "commit p50, of a bare table's", Runs: paired(of(p50), pick(all[nothing], p50))})
 		}
-		if _, nobody := s.(steadyCase).side.(alone); !nobody {
+		if _, idle := s.(steadyCase).side.(alone); !idle {
 			cells = append(cells,
 				cell{Name: "event p50 ms", Runs: of(func(s steadySample) float64 { return s.p50 })},
 				cell{Name: "event p99 ms", Runs: of(func(s steadySample) float64 { return s.p99 })},
@@ -79,7 +79,7 @@ func steady(ctx context.Context, r *rig, b *broker, t *table) error {
 		cells = append(cells, cell{Name: "writers late p99 ms", Runs: of(func(s steadySample) float64 { return s.late })})
 		cells = append(cells, writtenCosts(pick(all[i], func(s steadySample) cpu { return s.cost }))...)
 		cells = append(cells, cell{Name: "WAL bytes an event", Runs: of(func(s steadySample) float64 { return s.wal })})
-		if _, nobody := s.(steadyCase).side.(alone); !nobody {
+		if _, idle := s.(steadyCase).side.(alone); !idle {
 			cells = append(cells, cell{Name: "MiB", Runs: of(func(s steadySample) float64 { return s.resident })})
 			cells = append(cells, contentCells(pick(all[i], func(s steadySample) contents { return s.contents }))...)
 		}

@@ -121,6 +121,10 @@ var targets = []bound{
 	{"api", "", "the mix", "", "p99 ms", atMost(50)},
 	{"api", "", "*", "alone, *", "p95 ms", atMost(100)},
 	{"api", "", "v_dlq_dashboard", "", "longest ms", atMost(viewMs)},
+
+	// What people wait for without noticing, and what open screens may cost.
+	{"console", "", "*", "* a second", "p95 ms", atMost(50)},
+	{"console", "", "* screens", "first page", "more than one, % of a core", atMost(5)},
 }
 
 // targetOf is what a figure must be, nil where nothing is asked.

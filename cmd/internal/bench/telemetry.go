@@ -68,7 +68,7 @@ func telemetry(ctx context.Context, r *rig, b *broker, t *table) error {
 	if requests == 0 {
 		return fmt.Errorf("no spans arrived")
 	}
-	t.note("%d waiting events, of which one in %d has a recorded trace. Spans of those and of each batch; metrics are scraped once a second. %d requests with %d bytes of spans arrived in all.",
+	t.note("%d waiting events; one in %d has a recorded trace. Spans are of these events and of each batch; metrics are scraped once a second. %d requests with %d bytes of spans arrived in all.",
 		r.o.events, tracedOneIn, requests, bytes)
 	return nil
 }

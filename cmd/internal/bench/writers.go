@@ -56,7 +56,7 @@ func writers(ctx context.Context, r *rig, b *broker, t *table) error {
 		cells = append(cells, writtenCosts(pick(all[i], func(s writersSample) cpu { return s.cost }))...)
 		cells = append(cells, cell{Name: "WAL bytes an event", Runs: of(func(s writersSample) float64 { return s.wal })})
 		name, settings := s.title()
-		if _, nobody := s.(alone); !nobody {
+		if _, idle := s.(alone); !idle {
 			name += ", " + s.outbox().name
 			cells = append(cells, cell{Name: "waiting at the end", Runs: of(func(s writersSample) float64 { return s.behind })})
 			counts := contentCells(pick(all[i], func(s writersSample) contents { return s.contents }))

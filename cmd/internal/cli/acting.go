@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -150,16 +149,6 @@ func (o *output) entries(args []string) ([]uuid.UUID, error) {
 		return nil, err
 	}
 	return identities("an investigation", listsEntries, args)
-}
-
-// atLeastOne is cobra.MinimumNArgs(1) with an error that names the missing argument.
-func atLeastOne(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return fmt.Errorf("%s takes %s, one or more", cmd.CommandPath(), name)
-		}
-		return nil
-	}
 }
 
 // parseAge reads how long ago something is: 30d, or a duration as Go writes it, for example 36h.

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,8 +73,8 @@ func TestRequeueByHand(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 3)
 	a, b, c := d.entries[0], d.entries[1], d.entries[2]
-	d.run(ExitOK, "dlq requeue "+a+" --actor ada", "1 on their way, 0 left alone")
-	d.run(ExitPartly, "dlq requeue "+a+" "+b, "1 on their way, 1 left alone", "already_queued", "a redrive of it is on its way")
+	d.run(ExitOK, "dlq requeue "+a+" --actor ada", "1 on their way, 0 skipped")
+	d.run(ExitPartly, "dlq requeue "+a+" "+b, "1 on their way, 1 skipped", "already_queued", "a redrive of it is on its way")
 	view := decode[api.Requeued](t, d.run(ExitPartly, "dlq requeue "+a+" -o json"))
 	if len(view.Requeued) != 0 || len(view.Skipped) != 1 || view.Skipped[0].Reason != "already_queued" || view.Skipped[0].Explanation == "" {
 		t.Errorf("requeued again: %+v", view)
@@ -85,7 +87,7 @@ func TestRequeueByHand(t *testing.T) {
 	d.run(ExitUsage, "dlq requeue "+c+" --header novalue", "NAME=VALUE")
 	d.run(ExitUsage, "dlq requeue "+c+" --target not/a/topic", "target")
 	d.run(ExitUsage, "dlq requeue x", `"x" is not the id of an investigation`)
-	d.run(ExitUsage, "dlq requeue", "takes ID, one or more")
+	d.run(ExitUsage, "dlq requeue", "takes ID..., but was given 0 arguments")
 	d.run(ExitOK, "dlq requeue "+c+" --payload mended --header h=v --target elsewhere")
 	if got := d.ask(`select topic || ' ' || convert_from(payload, 'UTF8') || ' ' || (headers @> '[["h","v"]]')::text from postrider.outbox_event where topic = 'elsewhere'`); got != "elsewhere mended true" {
 		t.Errorf("the edited message: %s", got)
@@ -116,7 +118,17 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 	if got := decode[api.Entry](t, d.run(ExitOK, "dlq show "+a+" -o json")); *got.ResolutionNotes != "mended" || got.Status != "manually_resolved" {
 		t.Errorf("resolved: %+v", got)
 	}
-	d.run(ExitUsage, "dlq purge "+a, "1 investigation will be removed", "not confirmed", "--yes")
+	d.run(ExitUsage, "dlq purge "+a, "1 investigation will be removed, with the messages of its dead letters", "not confirmed", "--yes")
+	d.run(ExitOK, "dlq purge --older-than 90d", "There is nothing to remove")
+	d.run(ExitUsage, "dlq purge --older-than 0s", "3 investigations opened before 20", "will be removed, with the messages", "ids of the dead letters are kept", "audit log", "1 of all these are still pending")
+	// A list takes a reason that no group has for a text. A purge does not, and so its question does not.
+	d.run(ExitOK, "dlq purge --older-than 0s --reason no", "There is nothing to remove", `has the reason "no"`)
+	d.run(ExitUsage, "task list --near-stale --flagged", "give --near-stale or --flagged, not both")
+	d.run(ExitUsage, "task list --state zzz", `no machine has the state "zzz"`)
+	d.run(ExitUsage, "dlq purge --older-than 0s --limit 2", "The oldest 2 of 3 investigations")
+	d.run(ExitUsage, "dlq purge --older-than 0s --status pending", "1 investigation opened before 20")
+	d.run(ExitOK, "dlq purge --older-than 1h", "There is nothing to remove")
+	d.run(ExitUsage, "dlq purge "+c, "1 investigation will be removed", "1 of these is still pending")
 	d.run(ExitUsage, "dlq purge", "give either ids or --older-than AGE")
 	d.run(ExitUsage, "dlq purge "+a+" --older-than 1h", "give either ids or --older-than AGE")
 	d.run(ExitUsage, "dlq purge "+a+" --topic x", "go with --older-than, not with ids")
@@ -126,7 +138,7 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 		t.Errorf("%s investigations are left, want 3", got)
 	}
 	d.run(ExitOK, "dlq purge "+a+" --yes", "1 investigation is removed")
-	d.run(ExitOK, "dlq purge --older-than 0s --reason no --yes", "0 investigations are removed", `No investigation that is selected has the reason "no"; --text`)
+	d.run(ExitOK, "dlq purge --older-than 0s --reason no --yes", "There is nothing to remove", `No investigation that is selected has the reason "no"; --text`)
 	d.run(ExitOK, "dlq purge --older-than 0s --text no --limit 1 --yes -o json", `"purged": 1`)
 	if got := d.ask(`select count(*)::text || ' ' || (select count(*) from postrider.dlq_letter) from postrider.dlq_entry`); got != "1 3" {
 		t.Errorf("investigations and letters left: %s, want 1 and 3", got)
@@ -134,7 +146,37 @@ func TestResolveAndPurgeByHand(t *testing.T) {
 	d.run(ExitFailure, "dlq purge "+a+" --yes", "not found")
 }
 
-// TestUnreadableHeadersByHand: they are shown, the message is left alone without a word about them, and sent with one.
+// counting says how many a purge selects.
+type counting struct {
+	dlq.Investigations
+	all, pending int64
+	exact        bool
+}
+
+func (c counting) Purgeable(_ context.Context, p dlq.Purge) (int64, bool, error) {
+	if p.Filter.Status == dlq.Pending {
+		return c.pending, c.exact, nil
+	}
+	return c.all, c.exact, nil
+}
+
+// TestAPurgeAsksWithItsOwnNumbers: the numbers are of all that it selects, and estimates are said to be estimates.
+func TestAPurgeAsksWithItsOwnNumbers(t *testing.T) {
+	t.Parallel()
+	p := dlq.Purge{OlderThan: time.Now(), Limit: 10}
+	for exact, want := range map[bool][]string{
+		true:  {"The oldest 10 of 50 investigations", " 20 of all these are still pending."},
+		false: {"The oldest 10 of about 50 investigations", " about 20 of all these are still pending."},
+	} {
+		what, err := whatIsPurged(t.Context(), counting{all: 50, pending: 20, exact: exact}, p)
+		if err != nil {
+			t.Error(err)
+		}
+		contains(t, what, want...)
+	}
+}
+
+// TestUnreadableHeadersByHand: they are shown, the message is skipped without a word about them, and sent with one.
 func TestUnreadableHeadersByHand(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 0)
@@ -147,24 +189,32 @@ func TestUnreadableHeadersByHand(t *testing.T) {
 			message.Header{Name: message.HeaderInvalidHeaders, Value: []byte("{\"tenant\": \"acme\", \"priority\": 5, \"x\": \"\x1b\"}")}))
 	}
 	a, b, c, e := d.entries[0], d.entries[1], d.entries[2], d.entries[3]
-	for _, how := range []string{"", " --payload"} {
-		d.run(ExitOK, "dlq show "+a+how, `some of which cannot be read: {"tenant": "acme", "priority": 5`)
+	var numbers []string
+	for n := range int64(2) {
+		numbers = append(numbers, record(t, store, n+5, []byte("k"), []byte("payload"), message.Header{Name: message.HeaderInvalidHeaders, Value: fmt.Appendf(nil, `{"number": %d}`, n+7)}))
 	}
-	d.run(ExitPartly, "dlq requeue "+a, "0 on their way, 1 left alone", "unreadable_headers", "--header-none", "dlq show")
+	for _, how := range []string{"", " --payload"} {
+		d.run(ExitOK, "dlq show "+a+how, `Some cannot be read: {"tenant": "acme", "priority": 5`)
+	}
+	d.run(ExitPartly, "dlq requeue "+a, "0 on their way, 1 skipped", "unreadable_headers", "--header-none", "dlq show")
 	d.run(ExitUsage, "dlq requeue "+a+" --header-none --header a=b", "--header-none sends no headers")
 	d.run(ExitUsage, "op plan --all --name n --header a", "NAME=VALUE")
 	d.run(ExitUsage, "op plan --all --name n --header postrider-hops=0", "belongs to postrider")
 	d.run(ExitUsage, "op plan --all --name n --kind resolve --header-none", "only redriving gives headers")
 	d.run(ExitOK, "dlq requeue "+a+" --header priority=5 --header tenant=acme", "1 on their way")
 	d.run(ExitOK, "dlq requeue "+b+" --header-none", "1 on their way")
-	d.run(ExitOK, "op plan "+c+" --name without", "1 have some that cannot be read, and are left alone", "--header-none")
+	d.run(ExitOK, "op plan "+c+" --name without", "1 have some that cannot be read, and are skipped", "--header-none")
 	d.run(ExitOK, "op plan "+c+" --name with --header priority=5", "are sent with the headers that can be read, and priority")
 	d.run(ExitOK, "op plan "+e+" --name none --header-none", "are sent without any")
-	if got := d.ask(`select string_agg(headers::text, ' ' order by id) from (select id, (select jsonb_agg(h) from jsonb_array_elements(headers) h where h->>0 not like 'replay%' and h->>0 not like 'postrider%') as headers from postrider.outbox_event) e`); got != `[["priority", "5"], ["tenant", "acme"]]` {
+	d.run(ExitUsage, "dlq requeue "+numbers[0]+" --header-text --header a=b", "--header-text sends the headers that a message has")
+	d.run(ExitUsage, "op plan --all --name n --header-text --header-none", "--header-none sends no headers")
+	d.run(ExitOK, "op plan "+numbers[0]+" --name texts --header-text", "are sent with the headers that can be read, and the others as texts")
+	d.run(ExitOK, "dlq requeue "+strings.Join(numbers, " ")+" --header-text", "2 on their way")
+	if got := d.ask(`select string_agg(headers::text, ' ' order by id) from (select id, (select jsonb_agg(h) from jsonb_array_elements(headers) h where h->>0 not like 'replay%' and h->>0 not like 'postrider%') as headers from postrider.outbox_event) e`); got != `[["priority", "5"], ["tenant", "acme"]] [["number", "7"]] [["number", "8"]]` {
 		t.Errorf("sent: %s", got)
 	}
 	// A message on its way is not closed.
-	d.run(ExitPartly, "dlq resolve "+a+" "+c, "left alone", a, "already_queued", c, "manually_resolved")
+	d.run(ExitPartly, "dlq resolve "+a+" "+c, "skipped", a, "already_queued", c, "manually_resolved")
 }
 
 // TestFilterOfAnOperation: a filter is shown by the names of the API, and its empty fields are left out.
@@ -198,7 +248,7 @@ func TestConfirm(t *testing.T) {
 func TestStatsAndGroups(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 3)
-	d.run(ExitOK, "dlq stats", "3 investigations, 3 pending", "undeliverable", "INVALID_RECORD")
+	d.run(ExitOK, "dlq stats", "3 investigations, 3 pending", "Counted at 20", "undeliverable", "INVALID_RECORD")
 	stats := decode[api.Stats](t, d.run(ExitOK, "dlq stats -o json"))
 	if stats.Total != 3 || stats.Last24h != 3 || len(stats.Reasons) != 1 || stats.Reasons[0].Pending != 3 {
 		t.Errorf("stats: %+v", stats)
@@ -228,87 +278,6 @@ func TestStatsAndGroups(t *testing.T) {
 	d.run(ExitUsage, "op plan --name again --group "+id, "nothing is in its scope: no pending investigation")
 	d.run(ExitOK, "dlq purge "+strings.Join(d.entries, " ")+" --yes")
 	d.run(ExitOK, "dlq groups "+id, "All of them were purged. There is nothing left to do")
-}
-
-// TestOperationByHand: an operation is planned, started, and watched to its end while a process does the work.
-func TestOperationByHand(t *testing.T) {
-	t.Parallel()
-	d := newRig(t, 4)
-	plan := func(args string) string {
-		t.Helper()
-		o := decode[api.Operation](t, d.run(ExitOK, "op plan "+args+" -o json"))
-		if o.State != "planned" || !strings.HasPrefix(o.Actor, "cli:") {
-			t.Fatalf("planned: %+v", o)
-		}
-		return o.UUID.String()
-	}
-	id := plan(d.entries[0] + " " + d.entries[1] + " --name incident-7 --why fixed --kind resolve --notes done")
-	d.run(ExitOK, "op list --open", id, "incident-7", "planned")
-	d.run(ExitOK, "op list --after "+id, "There are no such operations.")
-	d.run(ExitUsage, "op list --after 7", `--after is "7"`)
-	d.run(ExitOK, "op show "+id, "0 of 2 treated")
-	d.run(ExitOK, "op items "+id, d.entries[0], d.entries[1], "waiting")
-	d.run(ExitOK, "op items "+id+" --state done", "no such items")
-	d.run(ExitUsage, "op items "+id+" --state wait", `--state is "wait"; it must be one of waiting, done, skipped, failed`)
-	d.run(ExitOK, "op items "+id+" --limit 1", d.entries[0], "There are more: --after 1")
-	items := decode[api.List[api.OperationItem]](t, d.run(ExitOK, "op items "+id+" --limit 1 -o json"))
-	if len(items.Items) != 1 || items.Items[0].State != "waiting" || items.Items[0].Entry.String() != d.entries[0] || items.Next == nil {
-		t.Fatalf("items: %+v", items)
-	}
-	items = decode[api.List[api.OperationItem]](t, d.run(ExitOK, "op items "+id+" --after "+*items.Next+" -o json"))
-	if len(items.Items) != 1 || items.Items[0].Entry.String() != d.entries[1] || items.Next != nil {
-		t.Errorf("the items behind the first: %+v", items)
-	}
-	d.run(ExitFailure, "op pause "+id, "planned")
-	d.run(ExitOK, "op start "+id, "running")
-	d.run(ExitOK, "op pause "+id, "paused")
-	d.run(ExitOK, "op resume "+id, "running")
-
-	services, err := app.NewServices(d.db.Pool(t), config.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	operator, err := dlq.NewOperator(dlq.OperatorConfig{Operations: services.Redriver, Interval: 10 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	ended := make(chan error, 1)
-	go func() { ended <- operator.Run(ctx) }()
-	d.run(ExitOK, "op start "+id+" --wait", "completed: 2 of 2 treated")
-	d.run(ExitFailure, "op abort "+id, "completed")
-
-	// Investigations that the first operation closed are left alone by the second, and scripts are told.
-	again := plan(strings.Join(d.entries, " ") + " --name again --kind resolve")
-	d.run(ExitPartly, "op start "+again+" --wait", "4 of 4 treated (2 left alone")
-	d.run(ExitOK, "op items "+again+" --state skipped", "it is closed")
-	stopped := plan(d.entries[0] + " --name never --kind resolve")
-	d.run(ExitOK, "op abort "+stopped, "aborted")
-	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
-
-	// What was closed can be purged, by age and by what it says.
-	purge := plan("--kind purge --where-status manually_resolved --from 1h --to 0s --text no --code INVALID_RECORD --release-keys --name tidy")
-	if o := decode[api.Operation](t, d.run(ExitOK, "op show "+purge+" -o json")); o.Kind != "purge" || o.Items != 4 || !o.Options.ReleaseKeys {
-		t.Errorf("planned: %+v", o)
-	}
-	d.run(ExitUsage, "op plan --where-status cancelled --name n", "only pending ones are redriven")
-	d.run(ExitUsage, "op plan --kind purge --assignee ada --name n", "nothing is in its scope")
-	d.run(ExitUsage, "op plan --from yesterday --name n", "--from")
-	d.run(ExitOK, "op start "+purge+" --wait", "4 of 4 treated (0 left alone")
-	if got := d.ask(`select count(*)::text from postrider.dlq_entry`); got != "0" {
-		t.Errorf("%s investigations are left", got)
-	}
-
-	d.run(ExitUsage, "op plan --name nothing", "give ids, --group ID, filters such as --topic, or --all")
-	d.run(ExitUsage, "op plan "+d.entries[0]+" --all --name both", "ids and filters or --all are given; give one of them")
-	d.run(ExitUsage, "op plan --all --kind bake --name cake", "bake")
-	nowhere := uuid.NewString()
-	for _, command := range []string{"show ", "items ", "start ", "pause ", "resume ", "abort "} {
-		d.run(ExitFailure, "op "+command+nowhere, "operation "+nowhere+": not found; postrider op list shows them")
-	}
-	if got := d.ask(`select count(*)::text from postrider.access_audit where action like 'operation.%' and actor like 'cli:%'`); got != "10" {
-		t.Errorf("%s changes of operations in the audit log, want 10", got)
-	}
 }
 
 // TestOutcome: what a script is told about how an operation ended.
@@ -352,7 +321,7 @@ func TestBar(t *testing.T) {
 	if strings.Count(plain.String(), "\n") != 2 || strings.Contains(plain.String(), "\x1b") {
 		t.Errorf("elsewhere: %q", plain.String())
 	}
-	contains(t, plain.String(), "running: 5 of 10 treated (0 left alone, 0 failed); 0 delivered, 1 came back dead")
+	contains(t, plain.String(), "running: 5 of 10 handled (0 skipped, 0 failed); 0 delivered, 1 dead-lettered again")
 	if got := terminal.String(); strings.Count(got, "\r") != 2 || strings.Count(got, "\n") != 1 || !strings.Contains(got, strings.Repeat("█", barWidth/2)+"░") {
 		t.Errorf("on a terminal: %q", got)
 	}
@@ -386,7 +355,7 @@ func TestKeysByHand(t *testing.T) {
 	}
 	d.run(ExitFailure, "apikey revoke nobody", "postrider apikey list")
 	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes everything", "everything", "redrive:edit")
-	d.runAs(d.owner, ExitUsage, "apikey create --scopes read", "its name has 0 bytes")
+	d.runAs(d.owner, ExitUsage, "apikey create --scopes read", "the name of the API key has 0 bytes")
 	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes read --expires-in never", "--expires-in")
 }
 
@@ -409,8 +378,8 @@ func TestEventsByHand(t *testing.T) {
 	d.run(ExitUsage, "outbox list --event x", "--event is")
 	d.run(ExitFailure, "outbox purge --older-than 1d --yes", "grant postrider_relay")
 	d.runAs(d.owner, ExitUsage, "outbox purge --older-than 1d", "not confirmed")
-	d.runAs(d.owner, ExitOK, "outbox purge --older-than 3d --yes", "0 events are removed")
-	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "outbox purge --older-than 1d --yes --actor ada", "20 events are removed")
+	d.runAs(d.owner, ExitOK, "outbox purge --older-than 3d --yes", "0 delivered events are removed")
+	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "outbox purge --older-than 1d --yes --actor ada", "20 delivered events are removed")
 	if got := d.ask(`select count(*)::text from postrider.outbox_event`); got != "10" {
 		t.Errorf("%s events are left, want 10", got)
 	}

@@ -20,11 +20,12 @@ import (
 func (c *commands) archive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive",
-		Short: "Look at tasks that ended long ago, and move them out of the way",
+		Short: "Look at tasks that ended long ago, move them out of the way, and pause the archivers",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.archiveRun(), c.archiveList(), c.archiveShow(), c.archiveStats())
+	cmd.AddCommand(c.archiveRun(), c.archiveList(), c.archiveShow(), c.archiveStats(),
+		c.archiveStatus(), c.pauseEngine(archiverSwitch), c.resumeEngine(archiverSwitch))
 	return cmd
 }
 
@@ -38,7 +39,7 @@ func (c *commands) archiveRun() *cobra.Command {
 		Long: `Counts the tasks that ended more than archive.retention_days ago and that the policies let go; with
 --dry-run=false moves them to the archive, in transactions of up to 250 tasks. Tasks
 with a pending investigation, or with a dead letter on its way, stay. postrider serve does the same
-every archive.archive_interval_hours.`,
+every archive.archive_interval_hours. The command works while the archivers are paused.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -77,6 +78,29 @@ every archive.archive_interval_hours.`,
 	return cmd
 }
 
+func (c *commands) archiveStatus() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether the archivers are paused, by whom and why",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			return c.withLedger(cmd.Context(), func(l ledgerpostgres.Ledger) error {
+				s, err := l.Switch(cmd.Context(), ledger.EngineArchiver)
+				if err != nil {
+					return err
+				}
+				return out.print(c.stdout, api.SwitchOf(s), func(w io.Writer) error { return fields(w, archiverSwitch.fields(s)...) })
+			})
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
 func archivedTable(w io.Writer, a ledger.Archived, dry bool) error {
 	head := "ARCHIVED"
 	if dry {
@@ -99,7 +123,7 @@ func (c *commands) archiveList() *cobra.Command {
 	var final, after string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List archived tasks, those archived last first",
+		Short: "List archived tasks, the last archived first",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -134,7 +158,7 @@ func (c *commands) archiveList() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Namespace, "namespace", "", "only tasks of this `namespace`")
 	flags.StringVar(&f.Name, "name", "", "only tasks of the template with this `name`")
-	flags.StringVar(&final, "final-state", "", "only those archived under this `policy`: "+join(ledger.FinalStates()))
+	flags.StringVar(&final, "final-state", "", "only tasks archived under this `policy`: "+join(ledger.FinalStates()))
 	flags.StringVar(&after, "after", "", "go on with a list: the `next` of the one before")
 	flags.IntVar(&f.Limit, "limit", ledger.DefaultArchiveLimit, fmt.Sprintf("how many, 1 to %d", ledger.MaxArchiveLimit))
 	out.bind(cmd)
@@ -175,7 +199,7 @@ API answers.`,
 			return c.withPool(cmd.Context(), func(pool *pgxpool.Pool) error {
 				whole, err := ledger.ReadArchived(cmd.Context(), ledgerpostgres.NewArchive(pool), id)
 				if errors.Is(err, ledger.ErrNotArchived) {
-					return fmt.Errorf("there is no task %s in the archive; postrider archive list shows those there are", id)
+					return fmt.Errorf("there is no task %s in the archive; postrider archive list shows the existing ones", id)
 				}
 				if err != nil {
 					return err

@@ -29,6 +29,14 @@ func TestArchiveCommands(t *testing.T) {
 	complete, failed, cancelled := ended("complete", 40), ended("error", 40), ended("cancelled", 40)
 	young := ended("complete", 20)
 
+	// By hand it goes on while the archivers are paused.
+	contains(t, succeed(t, db, "archive", "status"), "Archiving", "working")
+	contains(t, succeed(t, db, "archive", "resume"), "The archivers were not paused")
+	contains(t, succeed(t, db, "archive", "pause", "--by", "you\x1b[2J", "--reason", "release"), "until a person resumes it")
+	contains(t, succeed(t, db, "archive", "pause", "--by", "me", "--for", "1h"), "was paused before", `you\x1b[2J`)
+	contains(t, succeed(t, db, "archive", "status"), "paused", "Since", "release", "postrider archive resume")
+	contains(t, succeed(t, db, "task", "detector", "status"), "working")
+
 	contains(t, succeed(t, db, "archive", "run"), "WOULD BE ARCHIVED", "tasks           2")
 	dry := decode[api.ArchiveRun](t, succeed(t, db, "archive", "run", "--archive-retention-days", "10", "--archive-cancelled", "-o", "json"))
 	if !dry.DryRun || dry.Tasks != 4 || dry.Cancelled != 1 {
@@ -75,6 +83,12 @@ func TestArchiveCommands(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 
+	contains(t, succeed(t, db, "archive", "resume"), "The archivers go on")
+	status := succeed(t, db, "archive", "status", "-o", "json")
+	if s := decode[ledger.Switch](t, status); s != (ledger.Switch{}) {
+		t.Errorf("after the pause: %s", status)
+	}
+
 	url := []string{"DATABASE_URL=" + db.URL}
 	for _, c := range []struct {
 		args []string
@@ -90,6 +104,7 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"archive", "list", "--after", cancelled.String()}, ExitUsage, "no place in the archive"},
 		{[]string{"archive", "run", "--archive-batch-size", "0"}, ExitUsage, "archive.archive_batch_size"},
 		{[]string{"archive", "thaw"}, ExitUsage, "run"},
+		{[]string{"archive", "pause"}, ExitUsage, "--by"},
 	} {
 		if r := postrider(t, url, c.args...); r.code != c.code || !strings.Contains(r.stderr, c.text) {
 			t.Errorf("%v: exit code %d, %s", c.args, r.code, r.stderr)

@@ -31,8 +31,8 @@ func (c *commands) auditList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List what was done, the newest first",
-		Long: `List what was changed by the commands and the API, the newest first. BY is the person that they named; LOGIN is the
-login of the database that wrote the row, which nobody can choose: the login of postrider serve for a change by the API.`,
+		Long: `List what was changed by the commands and the API, the newest first. BY is the person that they named. LOGIN is the
+login of the database that wrote the row, which callers cannot choose; for a change by the API it is the login of serve.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -65,6 +65,7 @@ login of the database that wrote the row, which nobody can choose: the login of 
 	cmd.Flags().StringVar(&f.TargetID, "target-id", "", "only what was done to the one with this `ID`")
 	cmd.Flags().StringVar(&from, "from", "", "only since this `time`, or so long ago: 2026-01-31T12:00:00Z, 36h, 30d")
 	cmd.Flags().StringVar(&to, "to", "", "only until this `time`")
+	cmd.Flags().BoolVar(&f.NoBatches, "no-batches", false, "leave out the rows of batches of operations; the row of an operation's start counts them")
 	cmd.Flags().Int64Var(&f.Before, "after", 0, "go on with a list: the `next` of the one before")
 	cmd.Flags().IntVar(&limit, "limit", 100, fmt.Sprintf("list at most so many, 1 to %d", access.MaxHistory))
 	out.bind(cmd)

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/plural"
 )
 
 // The exit codes.
@@ -20,7 +23,7 @@ const (
 	ExitFailure = 1
 	// ExitUsage: the command line or a setting is wrong, and nothing was tried.
 	ExitUsage = 2
-	// ExitPartly: it was done, but not for all that it was asked for: the output says which were left alone.
+	// ExitPartly: it was done, but not for all that it was asked for: the output says which were skipped.
 	ExitPartly = 3
 )
 
@@ -30,9 +33,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	c := &commands{environ: environ, stdout: stdout, stderr: stderr}
 	root := c.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
@@ -43,7 +44,7 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	var spoken *spokenError
 	if !errors.As(err, &spoken) {
-		fmt.Fprint(stderr, report(err))
+		fmt.Fprint(stderr, report(err, called.CommandPath()))
 	}
 	switch {
 	case errors.As(err, &usage):
@@ -68,11 +69,12 @@ type spokenError struct{ err error }
 func (e *spokenError) Error() string { return e.err.Error() }
 func (e *spokenError) Unwrap() error { return e.err }
 
-// errPartly is what a spokenError wraps where something was done and something left alone.
-var errPartly = errors.New("some were left alone")
+// errPartly is what a spokenError wraps where something was done and something skipped.
+var errPartly = errors.New("some were skipped")
 
-// report renders an error for a terminal: further lines are indented, control characters shown.
-func report(err error) string {
+// report renders an error for a terminal: further lines are indented, control characters shown. A mistake of the caller leads
+// to the help of the command that was called.
+func report(err error, command string) string {
 	lines := strings.Split(strings.TrimRight(err.Error(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = visible(lines[i])
@@ -80,7 +82,7 @@ func report(err error) string {
 	text := "postrider: " + strings.Join(lines, "\n  ") + "\n"
 	var usage *usageError
 	if errors.As(err, &usage) {
-		text += "Help is in: postrider --help, postrider COMMAND --help\n"
+		text += "Help is in: " + command + " --help\n"
 	}
 	return text
 }
@@ -105,7 +107,7 @@ Begin with:  postrider dev --demo
 Settings come from flags, the environment (DATABASE_URL, KAFKA_BROKERS, OUTBOX_BATCH_SIZE …)
 and a YAML file (--config), in this order. Results are tables, or with -o json and -o yaml what
 scripts read. Exit codes: 0 done, 1 failed, 2 wrong command line or setting, 3 done in part: the
-output says what was left alone, and why.`,
+output says what was skipped, and why.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
@@ -127,8 +129,11 @@ output says what was left alone, and why.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.dev(), c.demo(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
+	root.AddCommand(c.serve(), c.sources(), c.dev(), c.demo(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
 		c.op(), c.replay(), c.audit(), c.apikey(), c.console(), c.mcp(), c.inbox(), c.doctor(), c.health(), c.config(), c.version())
+	root.SetOut(c.stdout) // before cobra adds its commands, which keep it
+	root.SetErr(c.stderr)
+	c.ownArguments(root)
 	c.completeRest(root)
 	return root
 }
@@ -152,15 +157,52 @@ func (c *commands) group(cmd *cobra.Command, args []string) error {
 	return usagef("%s has no command %q; %sthere are %s", cmd.CommandPath(), args[0], meant, strings.Join(names, ", "))
 }
 
-// exactly is cobra.ExactArgs with an error that names the missing arguments.
-func exactly(names ...string) cobra.PositionalArgs {
+// exactly is takes of arguments that are all needed.
+func exactly(names ...string) cobra.PositionalArgs { return takes(names...) }
+
+// takes refuses arguments that do not fit these, written as in a command's use: NAME, [NAME] where it may be left out, and
+// NAME... for one or more. The refusal says what the command takes, what it was given, and what to write.
+func takes(names ...string) cobra.PositionalArgs {
+	least, most := 0, len(names)
+	for _, name := range names {
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+		if strings.HasSuffix(name, "...") {
+			most = math.MaxInt
+		}
+	}
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == len(names) {
+		if len(args) >= least && len(args) <= most {
 			return nil
 		}
+		what, given := strings.Join(names, " "), plural.Of(len(args), "argument", "arguments")
 		if len(names) == 0 {
-			return fmt.Errorf("%s takes no arguments, but was given %q", cmd.CommandPath(), args[0])
+			what, given = "no arguments", fmt.Sprintf("%q", shorten(args[0], 60))
 		}
-		return fmt.Errorf("%s takes %s, but was given %d arguments", cmd.CommandPath(), strings.Join(names, " "), len(args))
+		return fmt.Errorf("%s takes %s, but was given %s; write: %s", cmd.CommandPath(), what, given, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+	}
+}
+
+// ownArguments gives the commands that cobra adds, for completion and help, refusals as all others have them.
+func (c *commands) ownArguments(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, c.group
+			for _, shell := range cmd.Commands() {
+				shell.Args = exactly()
+			}
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 && about.HasSubCommands() {
+					return c.group(about, rest)
+				}
+				return err
+			}
+		}
 	}
 }

@@ -192,7 +192,7 @@ func TestVisible(t *testing.T) {
 func FuzzVisible(f *testing.F) {
 	f.Add("\x1b]0;title\x07 \u202e\xc3\x28 🙂 \U000e0041")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, out := range []string{visible(s), payloadText([]byte(s)), report(fmt.Errorf("%s", s))} {
+		for _, out := range []string{visible(s), payloadText([]byte(s)), report(fmt.Errorf("%s", s), "postrider")} {
 			for _, r := range out {
 				if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 					t.Fatalf("%U in %q, from %q", r, out, s)

@@ -142,7 +142,7 @@ func (c *commands) completeOperations(cmd *cobra.Command, args []string, _ strin
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return c.completing(cmd, func(ctx context.Context, d *app.Services) []string {
-		ops, err := d.Redriver.ListOperations(ctx, true, uuid.Nil, 50)
+		ops, err := d.Redriver.ListOperations(ctx, dlq.OperationFilter{Open: true}, uuid.Nil, 50)
 		if err != nil {
 			return nil
 		}

@@ -59,6 +59,23 @@ func viewRules(rules []config.TopicRule) []ruleView {
 type configView struct {
 	Settings []settingView `json:"settings"`
 	Topics   []ruleView    `json:"topics"`
+	Sources  []sourceView  `json:"sources,omitempty"`
+}
+
+// sourceView is the JSON of a source.
+type sourceView struct {
+	Name     string   `json:"name"`
+	Database string   `json:"database"`
+	Allow    []string `json:"allow"`
+	Origin   string   `json:"origin"`
+}
+
+func viewSources(sources []config.Source) []sourceView {
+	views := make([]sourceView, len(sources))
+	for i, s := range sources {
+		views[i] = sourceView{s.Name, s.Database.URL.String(), s.Allow, s.Origin()}
+	}
+	return views
 }
 
 // topicConfigView is the JSON of config show --topic.
@@ -101,8 +118,8 @@ no rule names comes from the sections outbox, dlq and kafka.`,
 				return out.print(c.stdout, view, func(w io.Writer) error { return topicConfigTable(w, settings, rules) })
 			}
 			settings := cfg.Settings()
-			view := configView{viewSettings(settings), viewRules(cfg.Topics)}
-			return out.print(c.stdout, view, func(w io.Writer) error { return configTable(w, settings, cfg.Topics) })
+			view := configView{viewSettings(settings), viewRules(cfg.Topics), viewSources(cfg.Sources)}
+			return out.print(c.stdout, view, func(w io.Writer) error { return configTable(w, settings, cfg.Topics, view.Sources) })
 		},
 	}
 	cmd.Flags().StringVar(&topic, "topic", "", "show what counts for the events of this `topic`")
@@ -111,9 +128,22 @@ no rule names comes from the sections outbox, dlq and kafka.`,
 	return cmd
 }
 
-func configTable(w io.Writer, settings []config.Setting, rules []config.TopicRule) error {
-	if err := settingTable(w, settings); err != nil || len(rules) == 0 {
+func configTable(w io.Writer, settings []config.Setting, rules []config.TopicRule, sources []sourceView) error {
+	if err := settingTable(w, settings); err != nil {
 		return err
+	}
+	if len(sources) > 0 {
+		fmt.Fprintln(w, "\nSources beside that of database.url; postrider sources looks at them:")
+		rows := make([][]string, len(sources))
+		for i, s := range sources {
+			rows[i] = []string{s.Name, s.Database, strings.Join(s.Allow, ","), s.Origin}
+		}
+		if err := wideGrid(w, []string{"SOURCE", "DATABASE", "TOPICS", "FROM"}, rows); err != nil {
+			return err
+		}
+	}
+	if len(rules) == 0 {
+		return nil
 	}
 	fmt.Fprintln(w, "\nRules for topics, applied from top to bottom; postrider config show --topic NAME has the result:")
 	for _, r := range rules {
@@ -203,7 +233,8 @@ func checkFiles(cfg config.Config) error {
 	if cfg.Tracing.Enabled {
 		_, ofTracing = cfg.Tracing.HeaderMap()
 	}
-	if err := errors.Join(ofDatabase, ofKafka, ofTracing); err != nil {
+	_, ofConsole := cfg.Console.ClientSecret()
+	if err := errors.Join(ofDatabase, ofKafka, ofTracing, ofConsole); err != nil {
 		return &usageError{err}
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestConfigValidate(t *testing.T) {
 	if r.code != ExitOK || r.stderr != "" || strings.Contains(r.stdout, "Warning") {
 		t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 	}
-	contains(t, r.stdout, "The settings are right.", "up to 29 database connections")
+	contains(t, r.stdout, "The settings are right.", "up to 30 database connections")
 
 	suspicious := settingsFile(t, "topics:\n  - match: postrider.dlq\n    max_attempts: 1\n")
 	r = postrider(t, nil, "config", "validate", "--config", suspicious)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -42,10 +43,11 @@ func (c *commands) consoleLink() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "link --name NAME --scopes SCOPE,... | --key ID",
 		Short: "Make a link that signs one browser in, once",
-		Long: `Make a link to the web console of postrider serve that signs one browser in, and works once. With
---key the session stands on that API key: it has the scopes of the key, and ends with it. Otherwise it
-is for a person, with the scopes given. It needs the rights of postrider_relay or of the schema's owner,
-as apikey create does. The link begins with console.url, or else with http.address.`,
+		Long: `Make a link to the web console that signs one browser in, and works once, within --expires-in. With --key the session
+belongs to that API key: it has the scopes of the key, and ends with it. Otherwise it is for a person, with the scopes
+given. It needs the rights of postrider_relay or of the schema's owner, as apikey create does. The link begins with
+console.url, where that is set; otherwise, in the database of postrider dev, with the address that dev serves;
+otherwise with http.address.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -63,16 +65,23 @@ as apikey create does. The link begins with console.url, or else with http.addre
 			if n.ExpiresIn, err = parseAge("expires-in", expires); err != nil {
 				return err
 			}
+			if n.ExpiresIn < time.Second || n.ExpiresIn > access.MaxLinkAge {
+				return usagef("--expires-in is %q; it must be from 1s to 7d", shorten(expires, 60))
+			}
 			cfg, err := c.load(inWords, "database.url")
 			if err != nil {
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, _ string) error {
+				served, err := d.Access.ConsoleURL(ctx)
+				if err != nil {
+					return err
+				}
 				token, until, err := d.Access.Link(ctx, n)
 				if err != nil {
 					return err
 				}
-				link := signInLink{URL: consoleURL(cfg) + "/login?link=" + url.QueryEscape(token), ExpiresAt: until.UTC()}
+				link := signInLink{URL: consoleURL(cfg, served) + "/login?link=" + url.QueryEscape(token), ExpiresAt: until.UTC()}
 				return out.print(c.stdout, link, func(w io.Writer) error {
 					_, err := fmt.Fprintln(w, link.URL)
 					return err
@@ -80,20 +89,21 @@ as apikey create does. The link begins with console.url, or else with http.addre
 			})
 		},
 	}
-	cmd.Flags().StringVar(&n.KeyID, "key", "", "the id of the API key that the session stands on")
+	cmd.Flags().StringVar(&n.KeyID, "key", "", "the `ID` of the API key that the session belongs to")
 	cmd.Flags().StringVar(&n.Name, "name", "", "who signs in; the name of the key by default")
 	cmd.Flags().StringVar(&scopes, "scopes", "", "what a person without a key may do, separated by commas: "+join(access.Scopes()))
-	cmd.Flags().StringVar(&expires, "expires-in", "10m", "how long the link may be used, such as 10m")
+	cmd.Flags().StringVar(&expires, "expires-in", "10m", "how long the link may be used, from 1s to 7d")
 	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions(texts(access.Scopes()), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
 }
 
-// consoleURL is where browsers reach the console: as the settings say, or on this machine.
-func consoleURL(cfg config.Config) string {
-	if cfg.Console.URL != "" {
-		return cfg.Console.URL
+// consoleURL is where browsers reach the console: as the settings say, or where postrider dev noted that it serves it, or on
+// this machine.
+func consoleURL(cfg config.Config, served string) string {
+	if url := cmp.Or(cfg.Console.URL, served); url != "" {
+		return url
 	}
 	host, port, err := net.SplitHostPort(cfg.HTTP.Address)
 	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {

@@ -17,8 +17,13 @@ func TestConsoleLinks(t *testing.T) {
 	d.runAs(d.owner, ExitUsage, "console link", "--key", "--scopes")
 	d.runAs(d.owner, ExitUsage, "console link --key x --scopes read", "either --key")
 	d.runAs(d.owner, ExitUsage, "console link --name ada --scopes everything", "everything")
-	d.runAs(d.owner, ExitUsage, "console link --scopes read", "its name has 0 bytes")
+	d.runAs(d.owner, ExitUsage, "console link --scopes read", "the name of the link has 0 bytes")
+	d.runAs(d.owner, ExitUsage, "console link --name a\u202eb --scopes read", "request refused: the name of the link has control characters, marks of direction or invisible characters")
 	d.runAs(d.owner, ExitFailure, "console link --key nobody", "postrider apikey list")
+	for _, age := range []string{"1000d", "169h", "0s"} {
+		d.runAs(d.owner, ExitUsage, "console link --name ada --scopes read --expires-in "+age, `--expires-in is "`+age+`"; it must be from 1s to 7d`)
+	}
+	d.runAs(d.owner, ExitOK, "console link --name ada --scopes read --expires-in 7d", "/login?link=")
 	made := decode[signInLink](t, d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "console link --name ada --scopes read,resolve --expires-in 1h -o json"))
 	if in := time.Until(made.ExpiresAt); in < 55*time.Minute || in > time.Hour {
 		t.Errorf("it may be used for %v", in)
@@ -34,16 +39,20 @@ func TestConsoleLinks(t *testing.T) {
 	if plain := d.runAs(d.owner, ExitOK, "console link --name ada --scopes read"); !strings.HasPrefix(plain, "http://127.0.0.1:8080/login?link=prl_") {
 		t.Errorf("it prints %s", plain)
 	}
+	if err := access.NewStore(d.db.Pool(t)).SetConsoleURL(t.Context(), "http://127.0.0.1:4711"); err != nil {
+		t.Fatal(err)
+	}
+	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "console link --name ada --scopes read", "http://127.0.0.1:4711/login?link=prl_")
 }
 
 func TestConsoleURL(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{":8080": "http://localhost:8080", "0.0.0.0:80": "http://localhost:80", "[::]:80": "http://localhost:80", "127.0.0.1:8080": "http://127.0.0.1:8080"} {
-		if got := consoleURL(config.Config{HTTP: config.HTTP{Address: address}}); got != want {
+		if got := consoleURL(config.Config{HTTP: config.HTTP{Address: address}}, ""); got != want {
 			t.Errorf("%s is reached at %s", address, got)
 		}
 	}
-	if got := consoleURL(config.Config{Console: config.Console{URL: "https://postrider.example.com"}}); got != "https://postrider.example.com" {
+	if got := consoleURL(config.Config{Console: config.Console{URL: "https://postrider.example.com"}}, "http://127.0.0.1:4711"); got != "https://postrider.example.com" {
 		t.Errorf("console.url is passed over: %s", got)
 	}
 }

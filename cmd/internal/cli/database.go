@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,11 +26,7 @@ func (c *commands) withDatabase(ctx context.Context, do func(*pgx.Conn) error) e
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(closing)
-	}()
+	defer app.Disconnect(ctx, conn)
 	return do(conn)
 }
 
@@ -78,7 +73,7 @@ func explain(err error, rights string) error {
 	}
 	switch refused.Code {
 	case "42P01", "3F000", "42703", "42883": // undefined_table, invalid_schema_name, undefined_column, undefined_function
-		return fmt.Errorf("%w; the database lacks migrations: postrider migrate up", err)
+		return fmt.Errorf("%w; the database lacks migrations (postrider migrate up), or it was installed without this part of the schema (postrider migrate status)", err)
 	case "42501": // insufficient_privilege
 		return fmt.Errorf("%w; %s", err, rights)
 	}

@@ -16,11 +16,11 @@ import (
 func (c *commands) dlq() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
-		Short: "Look at the investigations that dead letters opened, and treat them",
+		Short: "Look at the investigations that dead letters opened, send their messages again, close them",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqGroup(), c.dlqResolve(), c.dlqRequeue(), c.dlqFetch(), c.dlqPurge())
+	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqGroup(), c.dlqComment(), c.dlqResolve(), c.dlqRequeue(), c.dlqFetch(), c.dlqPurge())
 	return cmd
 }
 
@@ -34,7 +34,8 @@ func (c *commands) dlqShow() *cobra.Command {
 		Short: "Show an investigation: the error, the message, its dead letters",
 		Long: `Show an investigation: the error, the message as the rules of redaction let it be seen (dlq.redact_paths and
 dlq.redact_headers), its dead letters. With --payload a letter's key, headers and payload are shown as they
-are, whatever the rules say; who looked is written to the audit log before.`,
+are, whatever the rules say; who looked is written to the audit log before. The id of a task shows the pending
+investigation of the task, or of an event of it, else its newest.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,21 +52,24 @@ are, whatever the rules say; who looked is written to the audit log before.`,
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				detail, err := d.Investigations.Show(ctx, id)
 				if errors.Is(err, dlq.ErrNotFound) {
-					return fmt.Errorf("there is no investigation %s; postrider dlq list shows them", id)
+					detail, err = d.Investigations.ShowTask(ctx, id)
+				}
+				if errors.Is(err, dlq.ErrNotFound) {
+					return fmt.Errorf("there is no investigation %s, nor one of a task with this id or of its events; postrider dlq list shows them", id)
 				}
 				if err != nil {
 					return err
 				}
 				var whole *dlq.Letter
 				if reveal {
-					look.Entry, look.Actor = id, actor
+					look.Entry, look.Actor = detail.UUID, actor
 					l, err := d.Investigations.Reveal(ctx, look)
 					if err != nil {
 						return err
 					}
 					whole = &l
 				}
-				done, err := d.Access.EntryHistory(ctx, detail.UUID.String(), api.RedrivingOperations(detail))
+				done, err := d.Access.EntryHistory(ctx, detail.UUID.String(), api.OperationsOf(detail))
 				if err != nil {
 					return err
 				}

@@ -31,8 +31,8 @@ func (c *commands) dlqResolve() *cobra.Command {
 		Long: `Close investigations. A closed one is never opened again; when the same comes back, a new one names it as its
 predecessor. One that was closed as the same before stays as it is, but for --notes and --resolved-by; as something
 else it is refused. Each is closed in a transaction of its own, with its row in the audit log; the first that
-cannot be ends the command. One of which a redrive is on its way is left alone; then the exit code is 3.`,
-		Args:              atLeastOne("ID"),
+cannot be ends the command. One with a redrive on its way is skipped; then the exit code is 3.`,
+		Args:              takes("ID..."),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := out.entries(args)
@@ -51,7 +51,7 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 				if cmd.Flags().Changed("resolved-by") {
 					change.ResolvedBy = &by
 				}
-				views, before, err, leftAlone := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
+				views, before, err, skipped := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
 				for _, id := range ids {
 					var was dlq.Detail
 					if was, err = d.Investigations.Show(ctx, id); err != nil {
@@ -59,8 +59,8 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 					}
 					var e dlq.Entry
 					if e, err = d.Investigations.Change(ctx, id, change); errors.Is(err, dlq.ErrUnderWay) {
-						fmt.Fprintf(c.stderr, "left alone: %v\n", err)
-						err, leftAlone = nil, &spokenError{errPartly}
+						fmt.Fprintf(c.stderr, "skipped: %v\n", err)
+						err, skipped = nil, &spokenError{errPartly}
 						continue
 					} else if err != nil {
 						break
@@ -73,7 +73,7 @@ cannot be ends the command. One of which a redrive is on its way is left alone; 
 					}
 				}
 				if err == nil {
-					return leftAlone
+					return skipped
 				}
 				return noEntry(err)
 			})
@@ -160,18 +160,18 @@ func (c *commands) dlqRequeue() *cobra.Command {
 		Long: `Send the messages of investigations again, in their order per key, all in one transaction. Each goes to the retry
 topic of the consumer group that failed, where its letter names one, and otherwise to where it was bound for or came
 from; --target says another place. The output names the consumer groups that read the topic, and --dry-run names them
-before anything is sent. A message keeps the id by which an inbox knows it: groups that have handled it leave it alone.
+before anything is sent. A message keeps the id by which an inbox knows it: groups that have handled it pass over it.
 
-postrider-hops counts: past --max-hops a message is left alone. One that halts its key goes back to its place instead.
+postrider-hops counts: past --max-hops a message is skipped. One that halts its key goes back to its place instead.
 A record that a letter only points to is fetched first (see dlq fetch). Investigations that cannot be sent again are
-left alone, and the output says why; then the exit code is 3. An id that does not exist fails the whole command, and
+skipped, and the output says why; then the exit code is 3. An id that does not exist fails the whole command, and
 nothing is sent. dlq.requeue_limit is for the API alone.
 
 With one id the message can be changed first: --payload TEXT or @FILE, --tombstone, --header NAME=VALUE (which
-replace all headers), --header-none. The dead letter keeps the original. A message of which some headers cannot be
-read is left alone unless one of the last two says what to send; dlq show has its headers as they are. For many of
-them see op plan --header.`,
-		Args:              atLeastOne("ID"),
+replace all headers), --header-none. The dead letter keeps the original. A message with an unreadable header is
+skipped, unless --header, --header-none or --header-text says what to send; dlq show prints its headers as they are.
+--header-text sends each unreadable header as the text of its own value. It works for many messages at once.`,
+		Args:              takes("ID..."),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := out.entries(args)
@@ -185,11 +185,18 @@ them see op plan --header.`,
 			if hops < 1 || hops > dlq.MaxMaxHops {
 				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
 			}
+			var repair *dlq.Repair
+			if change.headers.asText {
+				if edit != nil && edit.Headers != nil {
+					return usagef("--header-text sends the headers that a message has, and --header or --header-none is given")
+				}
+				repair = &dlq.Repair{AsText: true}
+			}
 			return c.withTracedServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				if done, err := c.askBrokers(d); err == nil {
 					defer done()
 				} // otherwise the records that letters point to are not asked for, and the output names the missing ones
-				req, send := dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Actor: actor}, d.Sender().Redrive
+				req, send := dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Repair: repair, Actor: actor}, d.Sender().Redrive
 				if dry {
 					send = d.Sender().Preview
 				}
@@ -215,6 +222,7 @@ them see op plan --header.`,
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
 	change.headers.bind(cmd.Flags(), "send these headers instead: `NAME=VALUE`, once for each", "send it without headers")
+	change.headers.bindText(cmd.Flags())
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
@@ -228,7 +236,7 @@ func requeuedTable(w io.Writer, v api.Requeued) error {
 	if v.DryRun {
 		what = "would be sent"
 	}
-	fmt.Fprintf(w, "%d %s, %d left alone.\n", len(v.Requeued), what, len(v.Skipped))
+	fmt.Fprintf(w, "%d %s, %d skipped.\n", len(v.Requeued), what, len(v.Skipped))
 	showReaches(w, v.Reaches)
 	for _, t := range v.StoppedTasks {
 		fmt.Fprintf(w, "Note: %s.\n", t.Explanation)
@@ -240,7 +248,7 @@ func requeuedTable(w io.Writer, v api.Requeued) error {
 	for i, s := range v.Skipped {
 		rows[i] = []string{s.ID.String(), string(s.Reason), s.Explanation}
 	}
-	return wideGrid(w, []string{"LEFT ALONE", "REASON", ""}, rows)
+	return wideGrid(w, []string{"SKIPPED", "REASON", ""}, rows)
 }
 
 // showReaches says whom messages reach, a line for each topic.
@@ -260,7 +268,7 @@ func (c *commands) dlqPurge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge ID... | --older-than AGE",
 		Short: "Remove investigations for good",
-		Long: `Remove investigations with the messages of their dead letters: those named, or the oldest that are older than
+		Long: `Remove investigations with the messages of their dead letters: the named ones, or the oldest that are older than
 --older-than and that all filters given select. A --reason that no investigation has removes nothing; --text looks
 into error messages. The ids of the dead letters stay, so that a late copy of one opens
 nothing. Of the ones that are not named, the output says how many more there are. One whose event halts its key is
@@ -273,14 +281,12 @@ without it.`,
 			if p.Entries, err = out.entries(args); err != nil {
 				return err
 			}
-			what := plural.Of(len(p.Entries), "investigation", "investigations") + " will be removed."
 			if older != "" {
 				d, err := parseAge("older-than", older)
 				if err != nil {
 					return err
 				}
 				p.OlderThan = time.Now().Add(-d)
-				what = fmt.Sprintf("Up to %s opened before %s will be removed.", plural.Of(p.Limit, "investigation", "investigations"), moment(p.OlderThan))
 			}
 			if p.Filter, err = which.read(); err != nil {
 				return err
@@ -298,33 +304,27 @@ without it.`,
 			if err := p.Check(); err != nil {
 				return &usageError{err}
 			}
-			if err := sure.ask(cmd, what); err != nil {
-				return err
-			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
 				p.Actor = actor
+				if !sure.yes {
+					what, err := whatIsPurged(ctx, d.Investigations, p)
+					if err != nil {
+						return err
+					}
+					if what == "" {
+						view := api.NewPurged(p, dlq.Purged{LeftExact: true})
+						return out.print(c.stdout, view, func(w io.Writer) error { return purgeText(w, view, p) })
+					}
+					if err := sure.ask(cmd, what); err != nil {
+						return err
+					}
+				}
 				done, err := d.Investigations.Purge(ctx, p)
 				if err != nil {
 					return noEntry(err)
 				}
 				view := api.NewPurged(p, done)
-				if err := out.print(c.stdout, view, func(w io.Writer) error {
-					fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "investigation is", "investigations are"))
-					if view.Purged == 0 && p.Filter.Word != "" {
-						fmt.Fprintf(w, "No investigation that is selected has the reason %q; --text looks for a text in error messages.\n", p.Filter.Word)
-					}
-					if view.Holding > 0 {
-						fmt.Fprintf(w, "%s passed over; --release-keys lets the keys go.\n", plural.Of(view.Holding, "holds a key and was", "hold a key and were"))
-					}
-					if left := value(view.Left); left > 0 {
-						about := ""
-						if !value(view.LeftExact) {
-							about = "about "
-						}
-						fmt.Fprintf(w, "%s%d more are as old and fit; run it again, or plan an operation: postrider op plan --kind purge.\n", about, left)
-					}
-					return nil
-				}); err != nil {
+				if err := out.print(c.stdout, view, func(w io.Writer) error { return purgeText(w, view, p) }); err != nil {
 					return err
 				}
 				if view.Holding > 0 {
@@ -334,15 +334,96 @@ without it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "those opened longer `AGO` than this, such as 36h or 90d")
-	which.bind(c, cmd, "with --older-than: only those", "status")
-	cmd.Flags().StringVar(&which.Status, "status", "", "with --older-than: only those with this `status`: "+join(dlq.Statuses()))
+	cmd.Flags().StringVar(&older, "older-than", "", "only investigations opened longer `AGO` than this, such as 36h or 90d")
+	which.bind(c, cmd, "with --older-than: only investigations", "status")
+	cmd.Flags().StringVar(&which.Status, "status", "", "with --older-than: only investigations with this `status`: "+join(dlq.Statuses()))
 	cmd.Flags().IntVar(&p.Limit, "limit", 1000, "remove so many at most, the oldest first, 1 to 10000, whatever dlq.purge_limit allows the API; op plan --kind purge removes more")
 	cmd.Flags().BoolVar(&p.ReleaseKeys, "release-keys", false, "let the keys go that they hold")
 	sure.bind(cmd)
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
+}
+
+// purgeText says what a purge removed, passed over and left.
+func purgeText(w io.Writer, view api.Purged, p dlq.Purge) error {
+	if view.Purged == 0 && view.Holding == 0 && value(view.Left) == 0 {
+		fmt.Fprintln(w, "There is nothing to remove: no investigation is as old and fits.")
+	} else {
+		fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "investigation is", "investigations are"))
+	}
+	if view.Purged == 0 && p.Filter.Word != "" {
+		fmt.Fprintf(w, "No investigation that is selected has the reason %q; --text looks for a text in error messages.\n", p.Filter.Word)
+	}
+	if view.Holding > 0 {
+		fmt.Fprintf(w, "%s passed over; --release-keys lets the keys go.\n", plural.Of(view.Holding, "holds a key and was", "hold a key and were"))
+	}
+	if left := value(view.Left); left > 0 {
+		fmt.Fprintf(w, "%s%d more are as old and fit; run it again, or plan an operation: postrider op plan --kind purge.\n",
+			about(value(view.LeftExact)), left)
+	}
+	return nil
+}
+
+// whatIsPurged says how much a purge removes now, and what stays; empty if nothing is selected.
+func whatIsPurged(ctx context.Context, d dlq.Investigations, p dlq.Purge) (string, error) {
+	const others = ". The ids of the dead letters are kept, so that a late copy opens nothing, and so is the audit log."
+	with := func(n int64) string {
+		if n == 1 {
+			return " with the messages of its dead letters" + others
+		}
+		return " with the messages of their dead letters" + others
+	}
+	if n := int64(len(p.Entries)); n > 0 {
+		what := plural.Of(n, "investigation", "investigations") + " will be removed," + with(n)
+		open := 0
+		for _, id := range p.Entries {
+			e, err := d.Show(ctx, id)
+			if err != nil {
+				return "", noEntry(err)
+			}
+			if e.Status == dlq.Pending {
+				open++
+			}
+		}
+		if open > 0 {
+			what += " " + plural.Of(open, "of these is", "of these are") + " still pending."
+		}
+		return what, nil
+	}
+	total, exact, err := d.Purgeable(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	if total == 0 && exact {
+		return "", nil
+	}
+	most := ""
+	if total > int64(p.Limit) {
+		most = fmt.Sprintf("The oldest %d of ", p.Limit)
+	}
+	what := fmt.Sprintf("%s%s%s opened before %s will be removed,%s",
+		most, about(exact), plural.Of(total, "investigation", "investigations"), moment(p.OlderThan), with(total))
+	if p.Filter.Status != "" {
+		return what, nil
+	}
+	p.Filter.Status = dlq.Pending
+	open, exact, err := d.Purgeable(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	if open > 0 {
+		what += fmt.Sprintf(" %s%d of all these are still pending.", about(exact), open)
+	}
+	return what, nil
+}
+
+// about is what stands before a number that may be an estimate.
+func about(exact bool) string {
+	if exact {
+		return ""
+	}
+	return "about "
 }
 
 func texts[T ~string](values []T) []string {

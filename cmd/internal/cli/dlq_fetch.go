@@ -47,7 +47,7 @@ produce in Kafka Streams, and of messages that did not fit. The collector does i
 records that it could not ask for, because brokers were away or the topic could not be read. requeue and operations
 try by themselves. A fetched message is in the letter from then on, whatever becomes of the topic. The output says which
 messages are gone and why, and when topics will delete the others. The exit code is 3 if a message is missing or gone.`,
-		Args:              atLeastOne("ID"),
+		Args:              takes("ID..."),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := out.entries(args)

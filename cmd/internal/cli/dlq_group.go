@@ -17,11 +17,11 @@ import (
 func (c *commands) dlqGroup() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group",
-		Short: "Write about a group of investigations: a note, its assignee, that it is known; merge and split groups",
+		Short: "Write about a group of investigations: a note, comments, its assignee, that it is known; merge and split groups",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.dlqGroupNote(), c.dlqGroupAssign(), c.dlqGroupMute(), c.dlqGroupUnmute(), c.dlqGroupMerge(), c.dlqGroupSplit())
+	cmd.AddCommand(c.dlqGroupNote(), c.dlqGroupAssign(), c.dlqGroupMute(), c.dlqGroupUnmute(), c.dlqGroupMerge(), c.dlqGroupComment(), c.dlqGroupSplit())
 	return cmd
 }
 
@@ -39,7 +39,7 @@ func (c *commands) dlqGroupAssign() *cobra.Command {
 	return c.changesGroup(&cobra.Command{
 		Use:   "assign ID PERSON",
 		Short: "Say who looks at a group",
-		Long:  `Say who looks at a group: a name, which stands there and gives no rights. An empty one ("") is nobody.`,
+		Long:  `Say who looks at a group: a name, which is shown and gives no rights. An empty name ("") unassigns the group.`,
 		Args:  exactly("ID", "PERSON"),
 	}, "", func(args []string) (dlq.GroupChange, error) { return dlq.GroupChange{Assignee: &args[1]}, nil })
 }

@@ -75,12 +75,7 @@ func (c *commands) dlqGroupSplit() *cobra.Command {
 		Long: `Take investigations out of a group, because they have another cause. They go into a group of their own, and so do new
 ones whose messages have the same quoted names. Investigations of a group that was merged into this one go back there,
 and so do new ones.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return fmt.Errorf("%s takes ID INVESTIGATION..., but was given %d arguments", cmd.CommandPath(), len(args))
-			}
-			return nil
-		},
+		Args: takes("ID", "INVESTIGATION..."),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return c.completeGroups("")(cmd, args, typed)

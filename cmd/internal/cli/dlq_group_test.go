@@ -38,7 +38,7 @@ func TestGroupsByHand(t *testing.T) {
 	}
 	d.run(ExitOK, "dlq group mute "+id, "State", "muted", "a person ends it", "kim")
 	if g := words("assign", id, ""); g.State != "muted" || g.MutedUntil != nil || g.Assignee != nil {
-		t.Errorf("assigned to nobody: %+v", g)
+		t.Errorf("unassigned: %+v", g)
 	}
 	d.run(ExitOK, "dlq group unmute "+id, "ongoing", "2 of 2")
 	if g := words("note", id, ""); g.Note != nil || g.State != "ongoing" {
@@ -58,12 +58,12 @@ func TestGroupsByHand(t *testing.T) {
 	}
 	d.run(ExitUsage, "dlq group mute x", `"x" is not the id of a group, a uuid of 36 characters, not all zeros; postrider dlq groups shows them`)
 	d.run(ExitUsage, "dlq group note "+id, "takes ID TEXT, but was given 1")
-	d.run(ExitUsage, "dlq group assign "+id+" "+strings.Repeat("x", 256), "assignee must be", "255 bytes")
+	d.run(ExitUsage, "dlq group assign "+id+" "+strings.Repeat("x", 256), "assignee has 256 bytes", "at most 255")
 	d.run(ExitUsage, "dlq group mute "+id+" --until 2020-01-31T12:00:00Z", "--until is", "which is over")
 	d.run(ExitUsage, "dlq group mute "+id+" --until 0h", "which is over")
 	d.run(ExitUsage, "dlq group mute "+id+" --until tomorrow", `--until is "tomorrow"`, "how long from now")
 	d.run(ExitUsage, "dlq group mute "+id+" -o xml", "xml")
-	d.run(ExitUsage, "dlq group close "+id, `no command "close"`, "assign, merge, mute, note, split, unmute")
+	d.run(ExitUsage, "dlq group close "+id, `no command "close"`, "assign, comment, merge, mute, note, split, unmute")
 }
 
 // TestGroupsAreOffered: where a command names a group, the shell offers groups; unmute gets only muted groups.

@@ -25,21 +25,21 @@ type filterFlags struct {
 	names map[string]string
 }
 
-// bind defines the flags. those begins their help texts and says what they select from; status is the flag of the status.
-func (g *filterFlags) bind(c *commands, cmd *cobra.Command, those, status string) {
+// bind defines the flags. selected begins their help texts and says what they select from; status is the flag of the status.
+func (g *filterFlags) bind(c *commands, cmd *cobra.Command, selected, status string) {
 	g.names = map[string]string{"resolution_status": status, "dlq_reason": "dlq-reason", "subject_type": "subject-type", "error_code": "code", "event_id": "event"}
 	f := cmd.Flags()
-	f.StringVar(&g.Topic, "topic", "", those+" of messages bound for this `topic`")
-	f.StringVar(&g.DLQReason, "dlq-reason", "", those+" dead-lettered for this `reason`: "+join(dlq.Reasons()))
-	f.StringVar(&g.ErrorCode, "code", "", those+" with this error `code`")
-	f.StringVar(&g.Reason, "reason", "", those+" with this `reason`, as lists and statistics show it")
-	f.StringVar(&g.Text, "text", "", those+" with this `text` in their error message, root cause or frame; not with --reason")
-	f.StringVar(&g.ConsumerGroup, "consumer-group", "", those+" that this `consumer group` gave up")
-	f.StringVar(&g.DLQTopic, "dlq-topic", "", those+" whose dead letter was read from this `topic`")
-	f.StringVar(&g.EventID, "event", "", those+" with a dead letter about the event with this `UUID`")
-	f.StringVar(&g.Assignee, "assignee", "", those+" that this `person` looks at")
-	f.StringVar(&g.From, "from", "", those+" opened since this `time`, or so long ago: 2026-01-31, 2026-01-31T12:00:00Z, 36h, 30d")
-	f.StringVar(&g.To, "to", "", those+" opened until this `time`, likewise")
+	f.StringVar(&g.Topic, "topic", "", selected+" of messages bound for this `topic`")
+	f.StringVar(&g.DLQReason, "dlq-reason", "", selected+" dead-lettered for this `reason`: "+join(dlq.Reasons()))
+	f.StringVar(&g.ErrorCode, "code", "", selected+" with this error `code`")
+	f.StringVar(&g.Reason, "reason", "", selected+" with this `reason`, as lists and statistics show it")
+	f.StringVar(&g.Text, "text", "", selected+" with this `text` in the error message, root cause or frame; not with --reason")
+	f.StringVar(&g.ConsumerGroup, "consumer-group", "", selected+" that this `consumer group` gave up")
+	f.StringVar(&g.DLQTopic, "dlq-topic", "", selected+" whose dead letter was read from this `topic`")
+	f.StringVar(&g.EventID, "event", "", selected+" with a dead letter about the event with this `UUID`")
+	f.StringVar(&g.Assignee, "assignee", "", selected+" that this `person` looks at")
+	f.StringVar(&g.From, "from", "", selected+" opened since this `time`, or so long ago: 2026-01-31, 2026-01-31T12:00:00Z, 36h, 30d")
+	f.StringVar(&g.To, "to", "", selected+" opened until this `time`, likewise")
 	_ = cmd.RegisterFlagCompletionFunc("dlq-reason", cobra.FixedCompletions(texts(dlq.Reasons()), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("topic", c.completeTopics)
 }
@@ -82,7 +82,8 @@ func (c *commands) dlqList() *cobra.Command {
 		Use:   "list",
 		Short: "List investigations, the newest first or the oldest",
 		Long: `List investigations by when they were opened, or by when they last changed (--order-by updated_at): the newest first,
-or with --ascending the oldest. An investigation is listed if it fits all filters given.
+or with --ascending the oldest. An investigation is listed if it fits all filters given. A page and the count below it
+are of one moment; while dead letters arrive, the next command counts more.
 
 A --reason that no investigation has is taken for a --text. A text without three letters or digits in a row is looked
 for in 10000 investigations at a time. Where these do not fill the list, it says so, and --after goes on.`,
@@ -111,10 +112,10 @@ for in 10000 investigations at a time. Where these do not fill the list, it says
 	}
 	f := cmd.Flags()
 	f.StringVar(&which.Status, "status", "", "only investigations with this `status`: "+join(dlq.Statuses()))
-	f.StringVar(&which.SubjectType, "subject-type", "", "only those about this `kind` of thing: "+join(dlq.SubjectTypes()))
-	f.StringVar(&which.SubjectID, "subject-id", "", "only those about the event, task or record with this `ID`")
+	f.StringVar(&which.SubjectType, "subject-type", "", "only investigations about this `kind` of thing: "+join(dlq.SubjectTypes()))
+	f.StringVar(&which.SubjectID, "subject-id", "", "only investigations about the event, task or record with this `ID`")
 	f.StringVar(&which.Group, "group", "", "only investigations of the group with this `ID`")
-	which.bind(c, cmd, "only those", "status")
+	which.bind(c, cmd, "only investigations", "status")
 	f.StringVar((*string)(&s.OrderBy), "order-by", string(dlq.ByCreated), "list by: "+join(orders))
 	f.BoolVar(&s.Ascending, "ascending", false, "the oldest first")
 	f.IntVar(&limit, "limit", dlq.DefaultLimit, fmt.Sprintf("how many, 1 to %d", dlq.MaxLimit))
@@ -153,7 +154,7 @@ func join[T ~string](values []T) string {
 	return strings.Join(words, ", ")
 }
 
-// itself is who closed what nobody closed by hand.
+// itself is who closed an investigation that no person closed.
 const itself = "postrider"
 
 // statusText is a status as a person reads it: manually_resolved, a word of the schema, is also what an investigation

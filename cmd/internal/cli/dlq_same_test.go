@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
@@ -19,7 +20,7 @@ import (
 func TestDLQCommandsPrintWhatTheAPIServes(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 5)
-	c, err := config.Load(config.Sources{Flags: map[string]string{"http.requests_per_second": "0"}})
+	c, err := config.Load(config.From{Flags: map[string]string{"http.requests_per_second": "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +40,15 @@ func TestDLQCommandsPrintWhatTheAPIServes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := served.Get(ctx, path, parameters)
+		data, err := served.Call(ctx, http.MethodGet, path, parameters, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", asked, err)
 		}
-		return data
+		text, err := json.Marshal(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
 	}
 	closed, sent := d.entries[0], d.entries[1]
 	d.run(ExitOK, "dlq resolve "+closed+" --notes known --status cancelled")
@@ -73,6 +78,7 @@ func TestDLQCommandsPrintWhatTheAPIServes(t *testing.T) {
 		"dlq groups " + group:                                "/groups/" + group,
 		"op list":                                            "/operations?limit=50",
 		"op list --limit 1":                                  "/operations?limit=1",
+		"op list --group " + group:                           "/operations?limit=50&group=" + group,
 		"op show " + planned:                                 "/operations/" + planned,
 		"op items " + planned:                                "/operations/" + planned + "/items?limit=100",
 		"op items " + planned + " --limit 1":                 "/operations/" + planned + "/items?limit=1",

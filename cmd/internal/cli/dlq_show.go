@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/message"
 )
@@ -20,8 +21,11 @@ const (
 	binaryExcerpt = 256
 )
 
+// maxKey is how many characters of a key a terminal gets: a key may be as long as a message.
+const maxKey = 4 * maxCell
+
 // invalidHeaders tells headers of an event that could not be sent with them.
-const invalidHeaders = "  Headers as the event has them, some of which cannot be read: %s\n"
+const invalidHeaders = "  Headers as the event has them. Some cannot be read: %s\n"
 
 // showEntry prints an investigation for people: the message of whole as it is, or, where that is nil, as the
 // snapshot has it.
@@ -31,12 +35,17 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	if e.PredecessorUUID != [16]byte{} {
 		predecessor = e.PredecessorUUID.String()
 	}
+	foreign := ""
+	if len(letters) > 0 && letters[0].Dialect != dlq.DialectPostrider {
+		foreign = string(letters[0].Dialect)
+	}
 	if err := fields(w,
 		[2]string{"Investigation", e.UUID.String()},
 		[2]string{"Subject", string(e.Subject.Type) + " " + e.Subject.ID},
 		[2]string{"Status", statusText(e.Status, e.ResolvedBy)},
 		[2]string{"Reason", string(e.Reason)},
 		[2]string{"Topic", e.Topic},
+		[2]string{"Dialect", foreign},
 		[2]string{"Error", errorTitle(&e)},
 		[2]string{"", e.ErrorMessage},
 		[2]string{"Root cause", e.RootCause},
@@ -66,7 +75,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 			fmt.Fprintf(w, invalidHeaders, visible(text))
 		}
 	}
-	fmt.Fprintf(w, "\nLetters, the newest first:\n")
+	fmt.Fprintf(w, "\nDead letters, the newest first:\n")
 	rows := make([][]string, len(letters))
 	for i := range letters {
 		l := &letters[i]
@@ -137,15 +146,24 @@ func keyText(l *dlq.Letter) string {
 	case l.Key == nil:
 		return ""
 	case utf8.Valid(l.Key):
-		return excerpt(strconv.Quote(string(l.Key)))
+		return firstCharacters(strconv.Quote(string(l.Key)), maxKey)
 	}
-	return excerpt("0x" + hex.EncodeToString(l.Key))
+	return firstCharacters("0x"+hex.EncodeToString(l.Key), maxKey)
+}
+
+// firstCharacters is a text on one line, cut after so many characters with how many follow.
+func firstCharacters(text string, most int) string {
+	r := []rune(text)
+	if len(r) <= most {
+		return text
+	}
+	return string(r[:most]) + fmt.Sprintf("… %d of %d characters are shown; -o json has all", most, len(r))
 }
 
 func payloadTitle(l *dlq.Letter) string {
 	size := "of unknown size"
 	if l.PayloadBytes != nil {
-		size = fmt.Sprintf("%d bytes", *l.PayloadBytes)
+		size = plural.Of(*l.PayloadBytes, "byte", "bytes")
 	}
 	switch {
 	case l.PayloadKind == dlq.Tombstone:
@@ -175,7 +193,7 @@ func payloadText(payload []byte) string {
 	}
 	dump := strings.TrimRight(hex.Dump(payload[:min(len(payload), binaryExcerpt)]), "\n")
 	if more := len(payload) - binaryExcerpt; more > 0 {
-		dump += fmt.Sprintf("\n… %d more bytes; -o json has them", more)
+		dump += fmt.Sprintf("\n… %s; -o json has them", plural.Of(more, "more byte", "more bytes"))
 	}
 	return dump
 }
@@ -189,7 +207,7 @@ func excerpt(text string) string {
 	for !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + fmt.Sprintf("\n… %d more bytes; -o json has them", len(text)-end)
+	return text[:end] + fmt.Sprintf("\n… %s; -o json has them", plural.Of(len(text)-end, "more byte", "more bytes"))
 }
 
 func indented(raw []byte) string {

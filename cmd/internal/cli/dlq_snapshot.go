@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -46,18 +48,18 @@ func showSnapshot(w io.Writer, raw json.RawMessage) {
 	} else if key == "null" {
 		key = ""
 	}
-	_ = fields(w, [2]string{"  Failing group", s.ConsumerGroup}, [2]string{"  Last read from", s.LastHop}, [2]string{"  Key", key})
+	_ = fields(w, [2]string{"  Failing group", s.ConsumerGroup}, [2]string{"  Last read from", s.LastHop}, [2]string{"  Key", firstCharacters(key, maxKey)})
 	showHeaders(w, s.Headers)
 	size := ""
 	if s.PayloadBytes != nil {
-		size = fmt.Sprintf(", %d bytes", *s.PayloadBytes)
+		size = ", " + plural.Of(*s.PayloadBytes, "byte", "bytes")
 	}
 	fmt.Fprintf(w, "  Payload, %s%s\n", s.PayloadKind, size)
 	if len(s.Payload) > 0 && string(s.Payload) != "null" {
 		fmt.Fprintf(w, "%s\n", firstLines(indented(s.Payload), snapshotLines, "    "))
 	}
 	if s.Error.Stack != "" {
-		fmt.Fprintf(w, "  Stack trace, %d lines: -o json has it\n", strings.Count(s.Error.Stack, "\n")+1)
+		fmt.Fprintf(w, "  Stack trace, %s: -o json has it\n", plural.Of(strings.Count(s.Error.Stack, "\n")+1, "line", "lines"))
 	}
 }
 
@@ -87,7 +89,7 @@ func showTaskSnapshot(w io.Writer, raw json.RawMessage) bool {
 		[2]string{"  Error", s.Task.ErrorReason})
 	for i, step := range s.Steps {
 		if i == snapshotLines {
-			fmt.Fprintf(w, "  … %d more steps\n", len(s.Steps)-i)
+			fmt.Fprintf(w, "  … %s\n", plural.Of(len(s.Steps)-i, "more step", "more steps"))
 			break
 		}
 		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  Step  %s: %s %s", visible(step.Name), visible(step.Status), shorten(visible(step.LastError), maxCell)), " "))
@@ -103,7 +105,7 @@ func showHeaders(w io.Writer, raw json.RawMessage) {
 	}
 	for i, pair := range pairs {
 		if i == snapshotHeaders {
-			fmt.Fprintf(w, "  … %d more headers: -o json has them\n", len(pairs)-i)
+			fmt.Fprintf(w, "  … %s: -o json has them\n", plural.Of(len(pairs)-i, "more header", "more headers"))
 			return
 		}
 		if len(pair) == 2 {
@@ -118,7 +120,7 @@ func firstLines(text string, most int, indent string) string {
 	lines := strings.Split(text, "\n")
 	more := ""
 	if len(lines) > most {
-		more = fmt.Sprintf("\n%s… %d more lines: -o json has them", indent, len(lines)-most)
+		more = fmt.Sprintf("\n%s… %s: -o json has them", indent, plural.Of(len(lines)-most, "more line", "more lines"))
 		lines = lines[:most]
 	}
 	for i, line := range lines {
@@ -134,17 +136,44 @@ func showNext(w io.Writer, d *dlq.Detail) {
 	if e.GroupUUID != uuid.Nil {
 		fmt.Fprintf(w, "All of its cause:        postrider dlq groups %s\n", e.GroupUUID)
 	}
+	if d.Archived != nil {
+		archived := api.NewArchivedTask(*d.Archived)
+		fmt.Fprintf(w, "Its task was archived %s: %s.\n", moment(archived.ArchivedAt), archived.Explanation)
+	}
 	switch {
 	case e.Status != dlq.Pending:
+	case d.Archived != nil && e.Subject.Type == dlq.SubjectTask:
+		fmt.Fprintf(w, "Next, to close it:       postrider dlq resolve %s --notes TEXT\n", e.UUID)
 	case e.Subject.Type == dlq.SubjectTask:
 		fmt.Fprintf(w, "Next, its steps:         postrider task show %s\n", e.Subject.ID)
 	case d.Stopped != nil:
 		fmt.Fprintf(w, "Its task is in %s, and the event alone does not bring it back.\n", d.Stopped.State)
 		fmt.Fprintf(w, "Next, with cause mended: postrider task retry %s\n", d.Stopped.UUID)
-		fmt.Fprintf(w, "Or, the event alone:     postrider dlq requeue %s\n", e.UUID)
+		fmt.Fprintf(w, "Or, the event alone:     %s\n", requeueOf(d))
 		fmt.Fprintf(w, "Or, to close it:         postrider dlq resolve %s --notes TEXT\n", e.UUID)
 	default:
-		fmt.Fprintf(w, "Next, with cause mended: postrider dlq requeue %s\n", e.UUID)
+		fmt.Fprintf(w, "Next, with cause mended: %s\n", requeueOf(d))
 		fmt.Fprintf(w, "Or, to close it:         postrider dlq resolve %s --notes TEXT\n", e.UUID)
 	}
+	if e.Status == dlq.Pending && e.Subject.Type != dlq.SubjectTask && hasInvalidHeaders(d) {
+		fmt.Fprint(w, "Some headers cannot be read: --header replaces all headers, once for each NAME=VALUE; --header-text sends each of them as the text of its value; --header-none sends none.\n")
+	}
+}
+
+// requeueOf is the command that sends the message of an investigation again.
+func requeueOf(d *dlq.Detail) string {
+	command := "postrider dlq requeue " + d.UUID.String()
+	if hasInvalidHeaders(d) {
+		command += " --header NAME=VALUE"
+	}
+	return command
+}
+
+// hasInvalidHeaders reports whether the newest letter, whose message is sent again, has headers that cannot be read.
+func hasInvalidHeaders(d *dlq.Detail) bool {
+	if len(d.Letters) == 0 {
+		return false
+	}
+	_, invalid := d.Letters[0].InvalidHeaders()
+	return invalid
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,18 +21,21 @@ func (c *commands) dlqStats() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count investigations by reason, error code and status",
-		Args:  exactly(),
+		Long: `Count investigations by reason, error code and status. All numbers of one answer are of one moment, which is shown.
+While dead letters arrive, the numbers of two commands differ by what arrived between them.`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
 			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
+				at := time.Now()
 				found, err := d.Investigations.Stats(ctx)
 				if err != nil {
 					return err
 				}
 				s := api.NewStats(found)
-				return out.print(c.stdout, s, func(w io.Writer) error { return statsTable(w, s) })
+				return out.print(c.stdout, s, func(w io.Writer) error { return statsTable(w, s, at) })
 			})
 		},
 	}
@@ -39,8 +43,9 @@ func (c *commands) dlqStats() *cobra.Command {
 	return cmd
 }
 
-func statsTable(w io.Writer, s api.Stats) error {
-	fmt.Fprintf(w, "%s, %d pending, %d opened during the last 24 hours.\n", plural.Of(s.Total, "investigation", "investigations"), s.Pending, s.Last24h)
+// statsTable prints numbers that were read at a time.
+func statsTable(w io.Writer, s api.Stats, at time.Time) error {
+	fmt.Fprintf(w, "%s, %d pending, %d opened during the last 24 hours. Counted at %s.\n", plural.Of(s.Total, "investigation", "investigations"), s.Pending, s.Last24h, moment(at))
 	if s.OldestPending != nil {
 		fmt.Fprintf(w, "The oldest pending one was opened %s.\n", moment(*s.OldestPending))
 	}
@@ -73,7 +78,11 @@ func (c *commands) dlqGroups() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "groups [ID]",
 		Short: "List investigations by their cause, or show one group and why it is one",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `List groups of investigations, each with one cause, or show one group and why it is one. The states: new (seen for
+less than a day, and no person has done anything about it), ongoing (some investigations are pending), resolved (none
+is pending), regressed (it was resolved and has happened again), muted (its cause is known, until a time or until a
+person says otherwise).`,
+		Args: takes("[ID]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
@@ -113,7 +122,7 @@ func (c *commands) dlqGroups() *cobra.Command {
 	f.StringVar(&which.Topic, "topic", "", "only groups of this `topic`")
 	f.StringVar(&which.ErrorCode, "code", "", "only groups with this error `code`")
 	f.StringVar(&which.Assignee, "assignee", "", "only groups that this `person` looks at")
-	f.StringVar(&which.Text, "text", "", "only groups with this `text` in their title")
+	f.StringVar(&which.Text, "text", "", "only groups with this `text` in their title, error code, topic or template")
 	f.StringVar((*string)(&asked.OrderBy), "order-by", string(dlq.GroupsByLastSeen), "list by: "+join(dlq.GroupOrders()))
 	f.BoolVar(&asked.Ascending, "ascending", false, "the smallest first")
 	f.StringVar(&asked.After, "after", "", "go on after the page whose `next` this is")
@@ -132,9 +141,9 @@ func groupTable(w io.Writer, list api.List[api.Group]) error {
 	}
 	rows := make([][]string, len(list.Items))
 	for i, g := range list.Items {
-		rows[i] = []string{g.UUID.String(), string(g.State), count(g.Pending), count(g.Total), value(g.Topic), moment(g.LastSeenAt), g.Title}
+		rows[i] = []string{g.UUID.String(), string(g.State), count(g.Pending), count(g.Total), g.Where(), moment(g.LastSeenAt), g.Parts.ErrorCode, g.Title}
 	}
-	if err := grid(w, []string{"ID", "STATE", "PENDING", "TOTAL", "TOPIC", "LAST", "TITLE"}, rows); err != nil {
+	if err := grid(w, []string{"ID", "STATE", "PENDING", "TOTAL", "WHERE", "LAST", "CODE", "TITLE"}, rows); err != nil {
 		return err
 	}
 	if list.Next != nil {
@@ -154,7 +163,7 @@ func groupRemedy(g api.GroupDetail) string {
 	case g.Pending > 0:
 		return fmt.Sprintf("Plan to send all of them again with: postrider op plan --group %s --name NAME", g.UUID)
 	case g.Entries == 0:
-		return "All of them were purged. There is nothing left to do; when it happens again, the group regresses."
+		return "All of them were purged. There is nothing left to do. When it happens again, the group is shown as regressed: open again after all of it was closed."
 	}
 	closed := make([]string, 0, len(g.Statuses))
 	for _, s := range dlq.Statuses()[1:] {
@@ -162,7 +171,7 @@ func groupRemedy(g api.GroupDetail) string {
 			closed = append(closed, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	return fmt.Sprintf("All of them are closed (%s). There is nothing left to do; when it happens again, the group regresses.", strings.Join(closed, ", "))
+	return fmt.Sprintf("All of them are closed (%s). There is nothing left to do. A message that was sent again and arrived\ncounts as manually_resolved. When it happens again, the group is shown as regressed: open again after all of it was closed.", strings.Join(closed, ", "))
 }
 
 // groupFields are the fields of a group alone, without its details.
@@ -176,9 +185,10 @@ func groupFields(g api.Group) [][2]string {
 		{"Title", g.Title},
 		{"State", string(g.State)},
 		{"Muted until", muted},
-		{"Topic", value(g.Topic)},
+		{"Where", g.Where()},
+		{"Code", g.Parts.ErrorCode},
 		{"Pending", fmt.Sprintf("%d of %d", g.Pending, g.Total)},
-		{"Letters", count(g.Occurrences)},
+		{"Dead letters", count(g.Occurrences)},
 		{"First seen", moment(g.FirstSeenAt)},
 		{"Last seen", moment(g.LastSeenAt)},
 		{"Assignee", value(g.Assignee)},
@@ -197,6 +207,12 @@ func showGroup(w io.Writer, g api.GroupDetail) error {
 	fmt.Fprintln(w, "\nThey are in one group because:")
 	for _, why := range g.Why {
 		fmt.Fprintf(w, "  %s\n", visible(why))
+	}
+	if len(g.Variants) > 1 {
+		fmt.Fprintln(w, "\nTheir messages, the newest first; these may be different faults (postrider dlq group split):")
+		for _, v := range g.Variants {
+			fmt.Fprintf(w, "  %s  %s  %s\n", moment(v.OpenedAt), v.Newest, visible(shorten(v.Message, maxCell)))
+		}
 	}
 	_, err := io.WriteString(w, "\n"+groupRemedy(g)+"\n")
 	return err

@@ -36,30 +36,22 @@ failed, 2 wrong command line or setting.`,
 			if role != "" && !slices.Contains(doctor.Roles(), role) {
 				return usagef("--role is %q; it must be one of %s", role, strings.Join(doctor.Roles(), ", "))
 			}
-			cfg, err := c.load(nil, "database.url") // without brokers the database is examined all the same
+			cfg, err := c.load(nil) // without brokers the database is examined all the same
+			if err == nil && !cfg.HasSources() {
+				if err = cfg.Require("database.url"); err != nil {
+					err = &usageError{err}
+				}
+			}
 			if err != nil {
 				return err
-			}
-			examined := doctor.Config{Settings: cfg, Pre: pre, Role: role, Connections: app.Connections(cfg)}
-			pool, err := app.OpenAny(cmd.Context(), cfg.Database, 2)
-			if err == nil {
-				defer pool.Close()
-				examined.Database = pool
-			} else {
-				examined.DatabaseError = err
 			}
 			for _, warning := range cfg.KafkaWarnings() {
 				fmt.Fprintf(c.stderr, "Warning: %s\n", visible(warning))
 			}
-			if len(cfg.Kafka.Brokers) > 0 {
-				client, err := doctor.OpenKafka(cfg.Kafka)
-				if err != nil {
-					return fmt.Errorf("make a client of Kafka: %w", err)
-				}
-				defer client.Close()
-				examined.Kafka = client
+			report, err := app.Examine(cmd.Context(), cfg, app.Examination{Pre: pre, Role: role})
+			if err != nil {
+				return err
 			}
-			report := doctor.Examine(cmd.Context(), examined)
 			if err := out.print(c.stdout, report, func(w io.Writer) error { return doctorTable(w, report) }); err != nil {
 				return err
 			}

@@ -73,7 +73,7 @@ func TestFlagMistakes(t *testing.T) {
 		"dlq list --limit x":                    {`--limit is "x"; it must be a whole number: how many, 1 to 1000`},
 		"dlq list --limit 99999999999999999999": {`--limit is "99999999999999999999"; it must be a whole number`, "1 to 1000"},
 		"dlq list --limt 3":                     {"unknown flag --limt of postrider dlq list; the nearest is --limit"},
-		"op plan --all --name n --rate fast":    {`--rate is "fast"; it must be a number: treat so many a second at most`},
+		"op plan --all --name n --rate fast":    {`--rate is "fast"; it must be a number: handle so many a second at most`},
 		"op list --open=waiting":                {`--open is "waiting"; it must be true or false`},
 		"op plan --all":                         {"--name is missing: a name for people"},
 		"op plan --name":                        {"--name needs a value: a name for people"},
@@ -151,7 +151,7 @@ func TestWhatSelectsSaysWhich(t *testing.T) {
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			help := purpose(f)
-			selects := strings.HasPrefix(help, "only ") || strings.HasPrefix(help, "the pending ones") || strings.HasPrefix(help, "those ") || strings.Contains(help, ": only ")
+			selects := strings.HasPrefix(help, "only ") || strings.HasPrefix(help, "the pending ones") || strings.Contains(help, ": only ")
 			if f.Value.Type() != "string" || !selects {
 				return
 			}

@@ -11,8 +11,9 @@ import (
 
 // givenHeaders are the flags that give headers to messages.
 type givenHeaders struct {
-	pairs []string
-	none  bool
+	pairs  []string
+	none   bool
+	asText bool
 }
 
 func (g *givenHeaders) bind(f *pflag.FlagSet, header, none string) {
@@ -20,11 +21,22 @@ func (g *givenHeaders) bind(f *pflag.FlagSet, header, none string) {
 	f.BoolVar(&g.none, "header-none", false, none)
 }
 
+// bindRepair is bind for messages with unreadable headers.
+func (g *givenHeaders) bindRepair(f *pflag.FlagSet) {
+	g.bind(f, "for messages with unreadable headers: send `NAME=VALUE`, too; once for each", "send these messages without headers")
+	g.bindText(f)
+}
+
+// bindText binds the flag that sends headers that cannot be read as texts.
+func (g *givenHeaders) bindText(f *pflag.FlagSet) {
+	f.BoolVar(&g.asText, "header-text", false, "send each header that cannot be read as the text of its own value, such as 5")
+}
+
 // read returns the headers in order: empty for --header-none, nil where nothing is given.
 func (g *givenHeaders) read() ([]message.Header, error) {
 	if g.none {
-		if len(g.pairs) > 0 {
-			return nil, usagef("--header-none sends no headers, and --header is given")
+		if len(g.pairs) > 0 || g.asText {
+			return nil, usagef("--header-none sends no headers, and --header or --header-text is given")
 		}
 		return []message.Header{}, nil
 	}
@@ -42,10 +54,10 @@ func (g *givenHeaders) read() ([]message.Header, error) {
 // repair is what the flags say to do with messages that have unreadable headers.
 func (g *givenHeaders) repair() (*dlq.Repair, error) {
 	hs, err := g.read()
-	if err != nil || hs == nil {
+	if err != nil || hs == nil && !g.asText {
 		return nil, err
 	}
-	p := &dlq.Repair{Headers: hs, None: g.none}
+	p := &dlq.Repair{Headers: hs, AsText: g.asText, None: g.none}
 	if err := p.Check(); err != nil {
 		return nil, &usageError{err}
 	}

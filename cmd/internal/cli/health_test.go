@@ -32,7 +32,7 @@ func TestHealth(t *testing.T) {
 	server.Close()
 	r = postrider(t, nil, "health", "--http-address", address)
 	if r.code != ExitFailure {
-		t.Errorf("nobody there: exit code %d", r.code)
+		t.Errorf("no server: exit code %d", r.code)
 	}
 	contains(t, r.stderr, "postrider serve does not answer")
 }

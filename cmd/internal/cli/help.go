@@ -18,7 +18,7 @@ var common = []string{"database.password_file", "kafka.sasl_mechanism", "dlq.top
 // the help of serve lists every setting, by section; the others have the same flags and say so.
 func (c *commands) usage(cmd *cobra.Command) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Usage:\n  %s\n", cmd.UseLine())
+	fmt.Fprintf(&text, "Usage:\n  %s\n", useLine(cmd))
 	if examples := examples[strings.TrimPrefix(cmd.CommandPath(), "postrider ")]; len(examples) > 0 {
 		text.WriteString("\nExamples:\n")
 		for _, e := range examples {
@@ -58,9 +58,17 @@ func below(w io.Writer, cmd *cobra.Command) {
 	fmt.Fprint(w, "\nCommands:\n")
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() {
-			fmt.Fprintf(w, "  %-*s %s\n", cmd.NamePadding(), sub.Name(), sub.Short)
+			fmt.Fprintf(w, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
 		}
 	}
+}
+
+// useLine is how a command is called. One that has commands below it does nothing by itself.
+func useLine(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() {
+		return cmd.CommandPath() + " COMMAND [flags]"
+	}
+	return cmd.UseLine()
 }
 
 // sort divides the flags of a command: its own, the addresses that every command has, and settings by section. The section

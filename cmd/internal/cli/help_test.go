@@ -105,6 +105,39 @@ func TestHelpOfServe(t *testing.T) {
 	}
 }
 
+// TestCommandsBelowAreAligned: what each command does stands in one column, however long its name is, and the command above says
+// that it takes one.
+func TestCommandsBelowAreAligned(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"", "task", "task step", "dlq"} {
+		help := postrider(t, nil, append(strings.Fields(line), "--help")...).stdout
+		contains(t, help, strings.TrimSpace("postrider "+line)+" COMMAND [flags]\n")
+		_, list, _ := strings.Cut(help, "Commands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		column := 0
+		for _, command := range strings.Split(list, "\n") {
+			name := strings.Fields(command)[0]
+			at := len(command) - len(strings.TrimLeft(command[2+len(name):], " "))
+			if column == 0 {
+				column = at
+			}
+			if at != column || at < 4+len(name) {
+				t.Errorf("%s: column %d, not %d: %q", line, at, column, command)
+			}
+		}
+	}
+}
+
+// TestMistakesLeadToTheirHelp: to that of the command which was called.
+func TestMistakesLeadToTheirHelp(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{"dlq show": "postrider dlq show --help", "console link": "postrider console link --help", "op foo": "postrider op --help", "--odd": "postrider --help", "outbox list --statuss x": "postrider outbox list --help"} {
+		if r := postrider(t, nil, strings.Fields(line)...); r.code != ExitUsage || !strings.HasSuffix(r.stderr, "Help is in: "+want+"\n") {
+			t.Errorf("%s: exit code %d, %s", line, r.code, r.stderr)
+		}
+	}
+}
+
 // TestMistypedCommands: the nearest is suggested.
 func TestMistypedCommands(t *testing.T) {
 	t.Parallel()

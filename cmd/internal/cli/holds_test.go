@@ -128,10 +128,10 @@ func TestOutboxHoldsPageByPage(t *testing.T) {
 		t.Errorf("a full list says that there are more:\n%s", table)
 	}
 	status := succeed(t, db, "outbox", "status")
-	contains(t, status, "130 holds, of which the 100 oldest are:", "The others: postrider outbox holds --after ")
+	contains(t, status, "130 holds; the 100 oldest are:", "The others: postrider outbox holds --after ")
 	_, place, _ := strings.Cut(status, "--after ")
 	if rest := decode[api.List[api.Hold]](t, succeed(t, db, "outbox", "holds", "-o", "json", "--after", strings.TrimSpace(place))).Items; len(rest) != 30 || rest[0].ID != strconv.FormatInt(want[100], 10) {
-		t.Errorf("behind those of status are %d holds", len(rest))
+		t.Errorf("behind the holds of status are %d holds", len(rest))
 	}
 }
 

@@ -118,7 +118,7 @@ func TestDLQ(t *testing.T) {
 			long:     {"40000 bytes, text", "35904 more bytes"},
 		} {
 			shown := succeed(t, db, "dlq", "show", id, "--payload")
-			contains(t, shown, append(want, id, "once", "Letters, the newest first")...)
+			contains(t, shown, append(want, id, "once", "Dead letters, the newest first")...)
 			if strings.ContainsAny(shown, "\x1b\x07\u009b\u202e\t") {
 				t.Errorf("control characters in %q", shown)
 			}
@@ -180,7 +180,7 @@ func TestShowOfReferences(t *testing.T) {
 	if strings.Contains(shown, "Headers are not") {
 		t.Errorf("headers that are there are said not to be:\n%s", shown)
 	}
-	contains(t, show(longKey), `Key     "kkkk`, "95906 more bytes; -o json has them")
+	contains(t, show(longKey), `Key     "kkkk`, "of 100002 characters are shown; -o json has all")
 	if _, err := db.Conn(t).Exec(t.Context(), `insert into postrider.outbox_exception (id, event_id, topic, key, payload, headers, state, copied)
 		values (4242, $1, 'orders', 'the key', 'the whole payload', '{"h": "a header"}', 'dead_lettered', true)`, event); err != nil {
 		t.Fatal(err)

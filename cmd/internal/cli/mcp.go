@@ -20,10 +20,10 @@ func (c *commands) mcp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve agents over the Model Context Protocol: triage dead letters, and work on the outbox with confirmation",
-		Long: `Serves tools to an agent: dlq_stats, dlq_groups, dlq_list, dlq_show, dlq_why and op_items, which read, and
-outbox_sync (also a2a_outbox_sync), which publishes what is pending, tries again, cleans up, and counts
-dead letters. What changes something needs --allow-writes and a key with the scope for it; it answers
-with a preview first, and acts when that is confirmed.
+		Long: `Serves tools to an agent: dlq_stats, dlq_groups, dlq_list, dlq_show, dlq_why, dlq_comments, outbox_list and op_items,
+which read, and outbox_sync (also a2a_outbox_sync), which publishes what is pending, tries again, cleans up, and
+counts dead letters. What changes something needs --allow-writes and a key with the scope for it; it answers with a
+preview first, and acts when that is confirmed.
 
 On standard input and output, where the client starts this program, the key is in ` + mcpKey + ` or in a
 file (--api-key-file); logs go to standard error. With --transport http it listens on mcp.address, under

@@ -17,24 +17,64 @@ func (c *commands) migrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database schema to this binary's version, or look at it",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  c.group,
+		Long: `The schema has three parts: outbox, tasks and desk (investigations, keys of the API, sessions). An
+empty database gets all of them. With --only outbox, or --only outbox,tasks, it gets these and nothing
+of the others: what the database of a service needs, whose desk is in another database. The database
+remembers its parts. Later commands keep to these, with or without --only; more are added by naming
+them all. No part is ever taken away.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: c.group,
 	}
 	cmd.AddCommand(c.migrateUp(), c.migrateStatus(), c.migrateValidate(), c.migrateSQL(), c.migrateRoles())
 	return cmd
 }
 
-// withRunner runs do with the migrations of this binary.
-func (c *commands) withRunner(ctx context.Context, do func(*migrations.Runner) error) error {
+// parts is the flag --only.
+type parts struct{ only string }
+
+func (p *parts) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.only, "only", "", "the `parts` of the schema: outbox, or outbox,tasks, or outbox,tasks,desk; without it the parts that the database has, and all in an empty one")
+	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions([]string{"outbox", "outbox,tasks", "outbox,tasks,desk"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// named are the parts that the flag names; nil without it.
+func (p *parts) named(cmd *cobra.Command) ([]migrations.Part, error) {
+	if !cmd.Flags().Changed("only") {
+		return nil, nil
+	}
+	named, err := migrations.ParseParts(p.only)
+	if err != nil {
+		return nil, usagef("--only: %w", err)
+	}
+	return named, nil
+}
+
+// withRunner runs do with the migrations of this binary, of the parts that were named.
+func (c *commands) withRunner(cmd *cobra.Command, p parts, do func(*migrations.Runner) error) error {
 	all, err := migrations.All()
 	if err != nil {
 		return err
 	}
-	return c.withDatabase(ctx, func(conn *pgx.Conn) error {
-		return do(migrations.New(conn, all, migrations.WithWaiting(func(holder string) {
+	named, err := p.named(cmd)
+	if err != nil {
+		return err
+	}
+	return c.withDatabase(cmd.Context(), func(conn *pgx.Conn) error {
+		return do(migrations.New(conn, all, migrations.WithOnly(named...), migrations.WithWaiting(func(holder string) {
 			fmt.Fprintf(c.stderr, "postrider: waiting for another migration to end: %s\n", visible(holder))
 		})))
 	})
+}
+
+// sayLeftOut says which parts the database was installed without.
+func (c *commands) sayLeftOut(ctx context.Context, r *migrations.Runner) error {
+	have, err := r.Parts(ctx)
+	if err != nil || len(have) == 0 || len(have) >= len(migrations.Parts()) {
+		return err
+	}
+	_, err = fmt.Fprintf(c.stderr, "postrider: this database was installed with %s alone, and stays so; `postrider migrate up --only %s` adds the rest\n",
+		migrations.JoinParts(have), migrations.JoinParts(migrations.Parts()))
+	return err
 }
 
 // appliedView is a migration that was run just now, or the code of a room, which has no version.
@@ -71,6 +111,7 @@ func (c *commands) printApplied(out output, applied []migrations.Applied, failur
 
 func (c *commands) migrateUp() *cobra.Command {
 	var out output
+	var only parts
 	var again bool
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -80,16 +121,20 @@ func (c *commands) migrateUp() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return c.withRunner(cmd.Context(), func(r *migrations.Runner) error {
+			return c.withRunner(cmd, only, func(r *migrations.Runner) error {
 				up := r.Up
 				if again {
 					up = r.UpAgain
 				}
 				applied, err := up(cmd.Context())
-				return c.printApplied(out, applied, err)
+				if err := c.printApplied(out, applied, err); err != nil || cmd.Flags().Changed("only") {
+					return err
+				}
+				return c.sayLeftOut(cmd.Context(), r)
 			})
 		},
 	}
+	only.bind(cmd)
 	cmd.Flags().BoolVar(&again, "code", false, "apply functions, views and triggers also where they are the same: takes back what was changed by hand")
 	out.bind(cmd)
 	return cmd
@@ -106,6 +151,7 @@ type statusView struct {
 
 func (c *commands) migrateStatus() *cobra.Command {
 	var out output
+	var only parts
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "List migrations and whether the database has them",
@@ -114,7 +160,7 @@ func (c *commands) migrateStatus() *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			return c.withRunner(cmd.Context(), func(r *migrations.Runner) error {
+			return c.withRunner(cmd, only, func(r *migrations.Runner) error {
 				rows, err := r.Status(cmd.Context())
 				if err != nil {
 					return err
@@ -137,24 +183,31 @@ func (c *commands) migrateStatus() *cobra.Command {
 			})
 		},
 	}
+	only.bind(cmd)
 	out.bind(cmd)
 	return cmd
 }
 
 func (c *commands) migrateValidate() *cobra.Command {
+	var only parts
 	cmd := &cobra.Command{
 		Use:   "validate",
 		Short: "Succeed if the database is exactly at this binary's version",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withRunner(cmd.Context(), func(r *migrations.Runner) error {
+			return c.withRunner(cmd, only, func(r *migrations.Runner) error {
 				if err := r.Validate(cmd.Context()); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintln(c.stdout, "the database is at the version of this binary")
+				have, err := r.Parts(cmd.Context())
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.stdout, "the database is at the version of this binary; it has %s\n", migrations.JoinParts(have))
 				return err
 			})
 		},
 	}
+	only.bind(cmd)
 	return cmd
 }

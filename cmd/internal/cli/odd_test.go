@@ -33,10 +33,10 @@ func TestOddTimesArePrinted(t *testing.T) {
 func TestAuditListSaysTheLogin(t *testing.T) {
 	t.Parallel()
 	db, _ := shop(t)
-	succeed(t, db, "task", "cancel", createOrder(t, db), "--actor", "somebody else")
+	succeed(t, db, "task", "cancel", createOrder(t, db), "--actor", "another person")
 	login := ask(t, db.Conn(t), `select session_user::text`)
-	contains(t, succeed(t, db, "audit", "list", "--action", "task.cancel", "-o", "json"), `"session_user_name": "`+login+`"`, "(somebody else)")
-	contains(t, succeed(t, db, "audit", "list", "--action", "task.cancel"), "LOGIN", login, "(somebody else)")
+	contains(t, succeed(t, db, "audit", "list", "--action", "task.cancel", "-o", "json"), `"session_user_name": "`+login+`"`, "(another person)")
+	contains(t, succeed(t, db, "audit", "list", "--action", "task.cancel"), "LOGIN", login, "(another person)")
 }
 
 // TestDetectStaleSaysTheAge: of a task that is too old, and not too long in its state, the age is said, which is what the

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,10 +28,11 @@ const (
 func (c *commands) op() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "op",
-		Short: "Treat many investigations at once: plan, start, watch, pause, resume, abort",
-		Long: `An operation treats many investigations at once. op plan freezes which, and says what it would do; op start
-begins, and postrider serve does the work, which goes on wherever it was when a process dies. Redrives may
-send a few first (--canary), keep to a rate, and halt by themselves when too many come back dead.`,
+		Short: "Redrive, close or purge many investigations at once: plan, start, watch, pause, resume, abort",
+		Long: `An operation redrives, closes or purges many investigations at once. op plan says which and what would be done;
+investigations that are opened later are not added. op start begins, and postrider serve does the work, which goes on
+wherever it was when a process dies. Redrives may send a few first (--canary), keep to a rate, and halt by themselves
+when too many messages become dead letters again (came_back).`,
 		Args: cobra.ArbitraryArgs,
 		RunE: c.group,
 	}
@@ -50,14 +53,16 @@ func (c *commands) opPlan() *cobra.Command {
 	n.Options.HaltRatio, n.Options.HaltMinimum = new(float64), new(int)
 	cmd := &cobra.Command{
 		Use:   "plan (ID... | --group ID | filters | --all) --name NAME",
-		Short: "Freeze which investigations an operation is about, and say what it would do",
-		Long: `Freeze which investigations an operation is about, and say what it would do: those named, the pending ones of a
-group, or the pending ones that all filters given select (--topic, --reason, --code, --consumer-group,
---assignee, --from, --to and others). A purge may be about closed ones, with --where-status. Nothing is treated
-before op start.
+		Short: "Plan an operation: choose its investigations, and say what it would do",
+		Long: `Plan an operation: choose its investigations, and say what it would do. They are the named ones, the pending ones of a
+group, or the pending ones that all filters given select (--topic, --reason, --code, --consumer-group, --assignee,
+--from, --to and others). A purge may be about closed ones, with --where-status. Nothing is done before op start, and
+investigations that are opened later are not added.
 
-Messages of which some headers cannot be read are left alone, unless --header or --header-none says what to send:
---header NAME=VALUE is added to the headers that can be read. Other messages keep the headers that they have.`,
+Messages with unreadable headers are skipped, unless a flag says what to send. --header NAME=VALUE is
+added to the headers that can be read, with one value for all of the messages. --header-text sends each header as the
+text of its own value: a priority of 5 as "5", and that of another message as its own. Other messages keep the headers
+that they have.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +90,7 @@ Messages of which some headers cannot be read are left alone, unless --header or
 			if p, err := headers.repair(); err != nil {
 				return err
 			} else if p != nil {
-				n.Options.NoHeaders = p.None
+				n.Options.HeadersAsText, n.Options.NoHeaders = p.AsText, p.None
 				for _, h := range p.Headers {
 					n.Options.Headers = append(n.Options.Headers, []string{h.Name, string(h.Value)})
 				}
@@ -108,7 +113,7 @@ Messages of which some headers cannot be read are left alone, unless --header or
 						return err
 					}
 					if o.Kind == dlq.OpRedrive && o.Plan.Tasks > 0 {
-						fmt.Fprintf(w, "\n%s about tasks and will be left alone: repair their steps, or retry the task.\n", plural.Of(o.Plan.Tasks, "is", "are"))
+						fmt.Fprintf(w, "\n%s about tasks and will be skipped: repair their steps, or retry the task.\n", plural.Of(o.Plan.Tasks, "is", "are"))
 					}
 					_, err := fmt.Fprintf(w, "\nNothing was done yet. Begin with: postrider op start %s --wait\n", o.UUID)
 					return err
@@ -126,11 +131,11 @@ Messages of which some headers cannot be read are left alone, unless --header or
 	f.Bool("all", false, "all pending ones")
 	f.StringVar(&n.Options.Target, "target", "", targetHelp)
 	f.IntVar(&n.Options.MaxHops, "max-hops", 0, "how often a message is sent again in all, 1 to 1000; 0 is 3")
-	f.Float64Var(&n.Options.Rate, "rate", 0, "treat so many a second at most; 0 is no limit")
+	f.Float64Var(&n.Options.Rate, "rate", 0, "handle so many a second at most; 0 is no limit")
 	f.IntVar(&n.Options.Canary, "canary", 0, "send so many first, and wait for what becomes of them")
-	f.Float64Var(n.Options.HaltRatio, "halt-ratio", dlq.DefaultHaltRatio, "halt when more than this share came back dead, 0 to 1; 0 halts as soon as --halt-minimum did")
-	f.IntVar(n.Options.HaltMinimum, "halt-minimum", dlq.DefaultHaltMinimum, "do not halt before so many came back dead, 1 or more; a canary halts when it is over")
-	headers.bind(f, "for messages of which some headers cannot be read: send `NAME=VALUE`, too; once for each", "send those messages without headers")
+	f.Float64Var(n.Options.HaltRatio, "halt-ratio", dlq.DefaultHaltRatio, "halt when more than this share of the messages became dead letters again, 0 to 1; 0 halts as soon as --halt-minimum did")
+	f.IntVar(n.Options.HaltMinimum, "halt-minimum", dlq.DefaultHaltMinimum, "do not halt before so many became dead letters again, 1 or more; a canary halts when it is over")
+	headers.bindRepair(f)
 	f.StringVar(&n.Options.Notes, "notes", "", "with --kind resolve: what to write into each")
 	f.StringVar((*string)(&n.Options.Status), "status", "", "with --kind resolve: what they came to")
 	f.BoolVar(&n.Options.ReleaseKeys, "release-keys", false, "with --kind purge: let the keys go that they hold")
@@ -165,7 +170,7 @@ func (c *commands) opList() *cobra.Command {
 	var out output
 	var open bool
 	var limit int
-	var after string
+	var after, group string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List operations, the newest first",
@@ -181,8 +186,12 @@ func (c *commands) opList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			of, err := identity("group", "a group", group)
+			if err != nil {
+				return err
+			}
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
-				found, err := d.Redriver.ListOperations(ctx, open, behind, limit+1)
+				found, err := d.Redriver.ListOperations(ctx, dlq.OperationFilter{Open: open, Group: of}, behind, limit+1)
 				if err != nil {
 					return err
 				}
@@ -192,6 +201,8 @@ func (c *commands) opList() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "only operations that have not ended")
+	cmd.Flags().StringVar(&group, "group", "", "only operations whose scope is this `group`")
+	_ = cmd.RegisterFlagCompletionFunc("group", c.completeGroups(""))
 	cmd.Flags().IntVar(&limit, "limit", 50, "list at most so many, 1 to 1000")
 	cmd.Flags().StringVar(&after, "after", "", "go on after the page whose `next` this is")
 	out.bind(cmd)
@@ -200,21 +211,21 @@ func (c *commands) opList() *cobra.Command {
 
 func operationTable(w io.Writer, list api.List[api.Operation]) error {
 	if len(list.Items) == 0 {
-		_, err := fmt.Fprintln(w, "There are no such operations.")
+		_, err := fmt.Fprintln(w, "There are no such operations. One is planned with: postrider op plan")
 		return err
 	}
 	rows := make([][]string, len(list.Items))
 	for i, o := range list.Items {
-		rows[i] = []string{o.UUID.String(), string(o.Kind), o.Name, string(o.State), fmt.Sprintf("%d of %d", treated(o), o.Items),
+		rows[i] = []string{o.UUID.String(), string(o.Kind), o.Name, string(o.State), fmt.Sprintf("%d of %d", handled(o), o.Items),
 			count(o.Skipped), count(o.Delivered), count(o.CameBack), o.Actor, moment(o.CreatedAt), value(o.Error)}
 	}
-	if err := grid(w, []string{"ID", "KIND", "NAME", "STATE", "TREATED", "SKIPPED", "DELIVERED", "CAME BACK", "BY", "PLANNED", "ERROR"}, rows); err != nil {
+	if err := grid(w, []string{"ID", "KIND", "NAME", "STATE", "HANDLED", "SKIPPED", "DELIVERED", "DEAD AGAIN", "BY", "PLANNED", "ERROR"}, rows); err != nil {
 		return err
 	}
 	return goOn(w, list.Next)
 }
 
-func treated(o api.Operation) int64 { return o.Done + o.Skipped + o.Failed }
+func handled(o api.Operation) int64 { return o.Done + o.Skipped + o.Failed }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }
 
@@ -222,7 +233,7 @@ func (c *commands) opShow() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:               "show ID",
-		Short:             "Show an operation; op items lists what became of each investigation",
+		Short:             "Show an operation, and who did what with it; op items lists what became of each investigation",
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -241,8 +252,17 @@ func (c *commands) opShow() *cobra.Command {
 				if err != nil {
 					return noOperation(err)
 				}
-				o := api.NewOperation(found)
-				return out.print(c.stdout, o, func(w io.Writer) error { return showOperation(w, o) })
+				done, err := d.Access.OperationHistory(ctx, ids[0].String())
+				if err != nil {
+					return err
+				}
+				o := api.NewOperationDetail(found, done)
+				return out.print(c.stdout, o, func(w io.Writer) error {
+					if err := showOperation(w, o.Operation); err != nil {
+						return err
+					}
+					return commandTable(w, o.Commands)
+				})
 			})
 		},
 	}
@@ -258,9 +278,10 @@ func (c *commands) opItems() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "items ID",
 		Short: "List the investigations of an operation, and what became of each",
-		Long: `List the investigations of an operation in the order in which they are treated, and what became of each: waiting,
-done, skipped or failed; of messages that were sent again whether they are still on their way (sent), were delivered,
-or came back dead (came_back), and then which investigation goes on. --state and --outcome list only those.`,
+		Long: `List the investigations of an operation in the order in which they are handled, each with topic, key, error and event,
+and what became of each: waiting, done, skipped or failed; of messages that were sent again whether they are still on
+their way (sent), were delivered, or became dead letters again (came_back), and then which investigation goes on.
+--state and --outcome list only the items with that state or outcome.`,
 		Args:              exactly("ID"),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -319,9 +340,17 @@ func itemTable(w io.Writer, list api.List[api.OperationItem]) error {
 		if item.Successor != nil {
 			goesOn = item.Successor.String()
 		}
-		rows[i] = []string{count(item.Item), item.Entry.String(), item.State, value(item.Outcome), goesOn, why}
+		about := ""
+		switch {
+		case item.EventID != nil:
+			about = item.EventID.String()
+		case item.TaskUUID != nil:
+			about = "task " + item.TaskUUID.String()
+		}
+		rows[i] = []string{count(item.Item), item.Entry.String(), item.State, value(item.Outcome), value(item.Topic), value(item.Key),
+			cmp.Or(value(item.ErrorCode), string(value(item.DLQReason))), about, goesOn, why}
 	}
-	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "OUTCOME", "GOES ON IN", "WHY"}, rows); err != nil {
+	if err := wideGrid(w, []string{"ITEM", "INVESTIGATION", "STATE", "OUTCOME", "TOPIC", "KEY", "ERROR", "EVENT", "GOES ON IN", "WHY"}, rows); err != nil {
 		return err
 	}
 	return goOn(w, list.Next)
@@ -356,13 +385,13 @@ func showOperation(w io.Writer, o api.Operation) error {
 		canary = strconv.Itoa(o.Options.Canary)
 	}
 	p := o.Plan
-	topics := ""
+	var topics []string
 	for _, name := range sortedKeys(p.Topics) {
 		at := name
 		if at == "" {
 			at = "none"
 		}
-		topics += fmt.Sprintf("%s (%d) ", at, p.Topics[name])
+		topics = append(topics, fmt.Sprintf("%s (%d)", at, p.Topics[name]))
 	}
 	if err := fields(w,
 		[2]string{"Operation", o.UUID.String()},
@@ -381,13 +410,50 @@ func showOperation(w io.Writer, o api.Operation) error {
 		[2]string{"Plan", fmt.Sprintf("%s, %s, of %s; redriven before: %d, halting their key: %d, about tasks: %d", plural.Of(p.Items, "investigation", "investigations"),
 			plural.Of(p.Bytes, "byte", "bytes"), plural.Of(p.Keys, "key", "keys"), p.Redriven, p.Halting, p.Tasks)},
 		[2]string{"Headers", unreadable(o)},
-		[2]string{"Topics", topics},
+		[2]string{"Topics", strings.Join(topics, " ")},
 		[2]string{"Progress", progress(o)},
 	); err != nil {
 		return err
 	}
 	showReaches(w, o.Reaches)
+	showLeftOut(w, o)
+	for _, v := range p.Overlaps {
+		if o.State.Ended() {
+			break // it is done, whatever the other one has yet to handle
+		}
+		fmt.Fprintf(w, "Note: operation %s (%s, %s) has yet to handle %d of these investigations, too.\n", visible(v.Name), v.UUID, v.State, v.Items)
+	}
 	return nil
+}
+
+// commandTable lists what people did with an operation.
+func commandTable(w io.Writer, commands []api.OperationCommand) error {
+	if len(commands) == 0 {
+		return nil // the audit log does not have them any more
+	}
+	rows := make([][]string, len(commands))
+	for i, c := range commands {
+		rows[i] = []string{moment(c.At), c.Command, c.Actor, value(c.Reason), value(c.Halted)}
+	}
+	fmt.Fprintln(w)
+	return grid(w, []string{"AT", "COMMAND", "BY", "WHY", "HAD HALTED"}, rows)
+}
+
+// showLeftOut says which items of a planned redrive would be skipped, a line for each reason.
+func showLeftOut(w io.Writer, o api.Operation) {
+	if o.State != dlq.Planned {
+		return // the items say it of one that began
+	}
+	among := ""
+	if o.Plan.Foreseen < o.Plan.Items {
+		among = fmt.Sprintf(" of the first %d", o.Plan.Foreseen)
+	}
+	for _, why := range slices.Sorted(maps.Keys(o.Plan.LeftOut)) {
+		if why == dlq.UnreadableHeaders && o.Options.Repair() == nil && o.Plan.Unreadable > 0 {
+			continue // Headers says it
+		}
+		fmt.Fprintf(w, "%d%s would be skipped (%s): %s.\n", o.Plan.LeftOut[why], among, why, why.Explain())
+	}
 }
 
 // unreadable says what becomes of messages with headers that cannot be read.
@@ -395,7 +461,7 @@ func unreadable(o api.Operation) string {
 	if o.Plan.Unreadable == 0 || o.Kind != dlq.OpRedrive {
 		return ""
 	}
-	what := "are left alone: " + dlq.UnreadableHeaders.Explain()
+	what := "are skipped: " + dlq.UnreadableHeaders.Explain()
 	switch p := o.Options.Repair(); {
 	case p == nil:
 	case p.None:
@@ -405,6 +471,9 @@ func unreadable(o api.Operation) string {
 		for i, h := range p.Headers {
 			names[i] = visible(h.Name)
 		}
+		if p.AsText {
+			names = append([]string{"the others as texts"}, names...)
+		}
 		what = "are sent with the headers that can be read, and " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%d have some that cannot be read, and %s", o.Plan.Unreadable, what)
@@ -412,9 +481,9 @@ func unreadable(o api.Operation) string {
 
 // progress says in one line how far an operation is.
 func progress(o api.Operation) string {
-	line := fmt.Sprintf("%d of %d treated (%d left alone, %d failed)", treated(o), o.Items, o.Skipped, o.Failed)
+	line := fmt.Sprintf("%d of %d handled (%d skipped, %d failed)", handled(o), o.Items, o.Skipped, o.Failed)
 	if o.Kind == dlq.OpRedrive {
-		line += fmt.Sprintf("; %d delivered, %d came back dead", o.Delivered, o.CameBack)
+		line += fmt.Sprintf("; %d delivered, %d dead-lettered again", o.Delivered, o.CameBack)
 	}
 	return line
 }

@@ -123,7 +123,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 		{writer, "archive run", "; run postrider migrate roles --apply, and grant postrider_operator", "postrider_relay"},
 		{writer, "task detect-stale", "or postrider_operator for commands", "migrate up"},
 		{writer, "task detector pause --by me", "or postrider_operator for commands", "migrate up"},
-		{operator, "task create nowhere/task", "postrider template list shows those there are", "task list"},
+		{operator, "task create nowhere/task", "postrider template list shows the existing ones", "task list"},
 		{operator, "outbox cleanup", "grant postrider_relay", "postrider_operator"},
 		{operator, "outbox process" + brokers, "grant postrider_relay", "postrider_operator"},
 		{operator, "outbox retry" + brokers, "grant postrider_relay", "postrider_operator"},

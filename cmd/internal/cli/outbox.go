@@ -63,7 +63,7 @@ func outboxTable(w io.Writer, s relay.Status) error {
 		{"pending", count(s.Pending), fmt.Sprintf("in the log, read next; %d of them are due", s.Due)},
 		{"scheduled", count(s.Scheduled), "wait for their time"},
 		{"parked", count(s.Parked), "wait for a hold to end"},
-		{"processing", count(s.Processing), "came back and are on their way"},
+		{"processing", count(s.Processing), "had waited, and are being sent now"},
 		{"exhausted", count(s.Exhausted), "on their way to the dead-letter topic"},
 		{"dead_lettered", count(s.DeadLettered), "arrived there"},
 		{"failed", count(s.Failed), "of the waiting ones, were tried and will be again"},
@@ -74,7 +74,7 @@ func outboxTable(w io.Writer, s relay.Status) error {
 	if len(s.Holds) == 0 {
 		fmt.Fprintln(w, "Nothing is held.")
 		if s.OldestDueSeconds >= overdue.Seconds() && s.Processing == 0 {
-			fmt.Fprintln(w, "Nobody works on what is due: check that a relay runs and leads (postrider_outbox_leading), and by its /readyz and log that it reaches the brokers.")
+			fmt.Fprintln(w, "No relay works on the due events: check that one runs and leads (postrider_outbox_leading), and by its /readyz and log that it reaches the brokers.")
 		}
 		return nil
 	}
@@ -83,7 +83,7 @@ func outboxTable(w io.Writer, s relay.Status) error {
 		fmt.Fprintf(w, "\n%s\n", plural.Of(shown, "hold:", "holds, the oldest first:"))
 		return holdTable(w, s.Holds)
 	}
-	fmt.Fprintf(w, "\n%d holds, of which the %d oldest are:\n", s.HoldCount, shown)
+	fmt.Fprintf(w, "\n%d holds; the %d oldest are:\n", s.HoldCount, shown)
 	if err := holdTable(w, s.Holds); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (c *commands) outboxAction(name, short, long string, action func(*relay.Rel
 			got, err := app.Act(cmd.Context(), app.Options{Config: cfg, Logger: log}, func(r *relay.Relay) (relay.ActionResult, error) {
 				return action(r, cmd.Context(), o)
 			})
-			if got.Action != "" { // what was done counts, also when the rest failed
+			if err == nil || did(got) { // what was done counts, also when the rest failed
 				if printErr := out.print(c.stdout, got, func(w io.Writer) error { return actionTable(w, got) }); err == nil {
 					err = printErr
 				}
@@ -70,12 +70,17 @@ func (c *commands) outboxAction(name, short, long string, action func(*relay.Rel
 	return cmd
 }
 
+// did reports whether an action did anything.
+func did(r relay.ActionResult) bool {
+	return r.Processed+r.Returned+r.DeadLettered > 0
+}
+
 func actionTable(w io.Writer, r relay.ActionResult) error {
 	if r.Elsewhere {
 		fmt.Fprint(w, "Another relay leads the outbox and does this by itself; only dead letters were looked at.\n\n")
 	}
 	return grid(w, []string{"EVENTS", "", ""}, [][]string{
-		{"returned", strconv.Itoa(r.Returned), "came back to be tried again"},
+		{"returned", strconv.Itoa(r.Returned), "had waited, and were tried again"},
 		{"processed", strconv.Itoa(r.Processed), "were settled:"},
 		{"succeeded", strconv.Itoa(r.Succeeded), "acknowledged by their topics"},
 		{"failed", strconv.Itoa(r.Failed), fmt.Sprintf("by their own fault; %d of them are given up", r.Exhausted)},
@@ -94,7 +99,7 @@ func (c *commands) outboxCleanup() *cobra.Command {
 		Short: "Remove at once what retention allows to go",
 		Long: `Removes published events older than outbox.retention_days, dead-lettered events older than
 outbox.dead_letter_retention_days whose investigation is closed, and idempotency keys older than
-outbox.idempotency_retention_days, in small transactions that wait for nobody. Running relays do the
+outbox.idempotency_retention_days, in small transactions that wait at most a second for a lock. Running relays do the
 same little by little, so this is for people who cannot wait, or who changed a setting. Try
 --dry-run first.`,
 		Args: exactly(),

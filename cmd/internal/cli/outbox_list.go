@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,10 +17,15 @@ import (
 	"github.com/postrider/postrider/internal/relay"
 )
 
+// eventFlags are the names of the flags of fields of api.EventFilter that are not called as their flags.
+var eventFlags = map[string]string{"error_code": "code", "hold_id": "hold", "event_id": "event", "task_uuid": "task"}
+
 func (c *commands) outboxList() *cobra.Command {
 	var out output
-	var f relay.EventFilter
-	var event, task string
+	var asked api.EventFilter
+	var after int64
+	var limit int
+	var oldestFirst bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List events, the newest first",
@@ -31,28 +35,28 @@ func (c *commands) outboxList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case f.Status != "" && !slices.Contains(relay.EventStatuses(), f.Status):
-				return usagef("--status is %q; it must be one of %s", f.Status, strings.Join(relay.EventStatuses(), ", "))
-			case f.Limit < 1 || f.Limit > 1000:
-				return usagef("--limit is %d; it must be from 1 to 1000", f.Limit)
+			if limit < 1 || limit > 1000 {
+				return usagef("--limit is %d; it must be from 1 to 1000", limit)
 			}
-			if f.EventID, err = identity("event", "an event", event); err != nil {
-				return err
+			for _, bound := range []*string{&asked.From, &asked.To} {
+				if ago, err := parseAge("", *bound); err == nil {
+					*bound = time.Now().Add(-ago).Format(time.RFC3339Nano)
+				}
 			}
-			if f.TaskUUID, err = identity("task", "a task", task); err != nil {
-				return err
+			f, err := asked.Parse()
+			if err != nil {
+				return flagOf(err, eventFlags)
 			}
+			f.OldestFirst, f.After, f.Limit = oldestFirst, after, limit
 			return c.withServices(cmd.Context(), acting{}, grant("postrider_operator"), func(ctx context.Context, d *app.Services, _ string) error {
 				var all relay.EventPage
-				wanted := f.Limit
 				for { // a page may be short, and have a next one
 					page, err := d.Outbox.Store().Events(ctx, f)
 					if err != nil {
 						return err
 					}
 					all = relay.EventPage{Events: append(all.Events, page.Events...), Next: page.Next}
-					f.Before, f.Limit = page.Next, wanted-len(all.Events)
+					f.After, f.Limit = page.Next, limit-len(all.Events)
 					if page.Next == 0 || f.Limit == 0 {
 						break
 					}
@@ -62,13 +66,22 @@ func (c *commands) outboxList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.Status, "status", "", "only events with this `status`: "+strings.Join(relay.EventStatuses(), ", "))
-	cmd.Flags().StringVar(&f.Topic, "topic", "", "only events for this `topic`")
-	cmd.Flags().StringVar(&event, "event", "", "only the one with this event `UUID`")
-	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `UUID`")
-	cmd.Flags().Int64Var(&f.Before, "after", 0, "go on with a list: the `next` of the one before")
-	cmd.Flags().IntVar(&f.Limit, "limit", 25, "list at most so many, 1 to 1000")
+	flags := cmd.Flags()
+	flags.StringVar(&asked.Status, "status", "", "only events with this `status`: "+strings.Join(relay.EventStatuses(), ", "))
+	flags.StringVar(&asked.State, "state", "", "only events in this `state`, which is finer: "+strings.Join(relay.EventStates(), ", "))
+	flags.StringVar(&asked.Topic, "topic", "", "only events for this `topic`")
+	flags.StringVar(&asked.Key, "key", "", "only events with this `key`")
+	flags.StringVar(&asked.ErrorCode, "code", "", "only events whose last failure has this error `code`")
+	flags.StringVar(&asked.HoldID, "hold", "", "only events that wait behind the hold with this `number`")
+	flags.StringVar(&asked.EventID, "event", "", "only the one with this event `UUID`")
+	flags.StringVar(&asked.TaskUUID, "task", "", "only events of the task with this `UUID`")
+	flags.StringVar(&asked.From, "from", "", "only events written since this `time`, or so long ago: 2026-01-31, 2026-01-31T12:00:00Z, 36h, 30d")
+	flags.StringVar(&asked.To, "to", "", "only events written until this `time`, likewise")
+	flags.BoolVar(&oldestFirst, "oldest-first", false, "list the oldest first")
+	flags.Int64Var(&after, "after", 0, "go on with a list: the `next` of the one before")
+	flags.IntVar(&limit, "limit", 25, "list at most so many, 1 to 1000")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(relay.EventStatuses(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(relay.EventStates(), cobra.ShellCompDirectiveNoFileComp))
 	out.bind(cmd)
 	return cmd
 }
@@ -122,7 +135,7 @@ outbox cleanup removes.`,
 					if err != nil || !done.More {
 						if view.Purged > 0 || err == nil { // what was done counts, also when the rest failed
 							if printErr := out.print(c.stdout, view, func(w io.Writer) error {
-								_, err := fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "event is", "events are"))
+								_, err := fmt.Fprintf(w, "%s removed.\n", plural.Of(view.Purged, "delivered event is", "delivered events are"))
 								return err
 							}); err == nil {
 								err = printErr
@@ -134,7 +147,7 @@ outbox cleanup removes.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&older, "older-than", "", "those delivered longer `AGO` than this, such as 36h or 90d")
+	cmd.Flags().StringVar(&older, "older-than", "", "only events delivered longer `AGO` than this, such as 36h or 90d")
 	sure.bind(cmd)
 	c.actor(cmd, &at)
 	out.bind(cmd)

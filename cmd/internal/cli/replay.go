@@ -51,9 +51,9 @@ characters, ? is one, a backslash takes their meaning away.
 A message is sent with the letter's key, payload and own headers, byte for byte. The headers of the dead letter and of
 an earlier replay are left out. New are replay_of, replay_id and replay_origin, which are the same however often one
 replay sends a letter; postrider-event-id and postrider-redrive-of, the ids by which an inbox knows the message since it
-was first sent; and postrider-hops, which counts replays and redrives: past --max-hops a message is left alone. The
+was first sent; and postrider-hops, which counts replays and redrives: past --max-hops a message is skipped. The
 timestamp is that of sending. A traceparent goes along unchanged, so what handles the message goes on with its trace.
-A letter that only points to its record gets the message from there, as long as that is kept; otherwise it is left alone
+A letter that only points to its record gets the message from there, as long as that is kept; otherwise it is skipped
 and counted, as are letters whose dialect is not known where no topic is given.
 
 A replay has a name, made of what is asked for, or given by --run. How far it is, is committed as the offsets of the
@@ -66,7 +66,7 @@ something new to consumers.
 Messages keep the order of their letters in each partition; a key goes to the partition that other producers choose for
 it. Brokers that are away before anything is sent end the command within a minute; later they are waited for. The first
 letter that the broker refuses for good ends the command, unless --skip-refused. Exit codes: 0 done, 1 failed or
-stopped, 2 wrong command line, 3 done, and some letters were left alone or deleted before they were read.`,
+stopped, 2 wrong command line, 3 done, and some dead letters were skipped, or deleted before they were read.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -102,7 +102,7 @@ stopped, 2 wrong command line, 3 done, and some letters were left alone or delet
 	f.StringVar(&given.options.Group, "group", "", "the consumer `group` that keeps how far it is (default postrider-replay-NAME)")
 	f.BoolVar(&given.options.Again, "again", false, "send what this replay has sent before once more, as something new")
 	f.IntVar(&given.maxHops, "max-hops", replay.DefaultMaxHops, "how often a message is replayed in all, 1 to 1000")
-	given.headers.bind(f, "for messages of which some headers cannot be read: send `NAME=VALUE`, too; once for each", "send those messages without headers")
+	given.headers.bindRepair(f)
 	f.Float64Var(&given.options.Rate, "rate", 0, "send so many messages a second at most; 0 is no limit")
 	f.Int64Var(&given.options.Max, "max", 0, "send so many messages at most; the same command then goes on with the rest; 0 is no limit")
 	f.BoolVar(&given.options.SkipRefused, "skip-refused", false, "leave letters alone that the broker refuses for good, and go on")

@@ -68,7 +68,7 @@ func newReplays(t *testing.T, n int) *replays {
 func (r *replays) letter(partition int32, value, origin string) {
 	r.Helper()
 	client := r.broker.Client(r.T, kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
 	h := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
 	record := &kgo.Record{Topic: r.from, Partition: partition, Key: []byte(hostile + value), Value: []byte(hostile + value), Headers: []kgo.RecordHeader{
@@ -102,13 +102,13 @@ func TestReplay(t *testing.T) {
 	if p := plan.Plan; p.Sending != 20 || p.Targets[r.to] != 20 || p.Skipped[replay.NoTarget] != 1 || !plan.DryRun || plan.Result != nil || p.Round != replay.First {
 		t.Errorf("plan %+v", plan)
 	}
-	r.run(ExitOK, "--dry-run", "20 messages, ", "LEFT ALONE", "no_target", "postrider-replay-"+plan.Plan.Run, "this is a dry run", r.to)
+	r.run(ExitOK, "--dry-run", "20 messages, ", "SKIPPED", "no_target", "postrider-replay-"+plan.Plan.Run, "this is a dry run", r.to)
 	r.run(ExitUsage, "", "Sending", "standard input is no terminal", "--yes")
 	if n := len(r.broker.ReadAll(t, r.to, 0)); n > 0 {
 		t.Fatalf("%d messages were sent without being asked for", n)
 	}
 	r.run(ExitOK, "--yes --max 5", "5 messages are sent", "the same command goes on")
-	r.run(ExitPartly, "--yes --rate 1000", "goes on: 5 were sent", "15 messages are sent, 1 letter left alone")
+	r.run(ExitPartly, "--yes --rate 1000", "goes on: 5 were sent", "15 messages are sent, 1 dead letter skipped")
 	r.run(ExitOK, "--yes", "Everything was replayed before; --again")
 	again := decode[replayView](t, r.run(ExitPartly, "--again --yes -o json").stdout)
 	if again.Result.Sent != 20 || again.Plan.Round != replay.Again || again.Result.Remaining != 0 {

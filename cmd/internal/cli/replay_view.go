@@ -68,7 +68,7 @@ func replayLine(p replay.Progress, since time.Duration) string {
 		if s := since.Seconds(); s >= 1 {
 			line += fmt.Sprintf(" (%.0f a second)", float64(p.Sent)/s)
 		}
-		line += fmt.Sprintf(", %d left alone", p.Left)
+		line += fmt.Sprintf(", %d skipped", p.Left)
 	}
 	if p.Waiting != "" {
 		line += "; waiting: " + shorten(visible(p.Waiting), maxCell)
@@ -85,7 +85,7 @@ func roundText(p *replay.Plan) string {
 		}
 		return "the first of this replay"
 	case replay.Resumed:
-		return fmt.Sprintf("goes on: %d were sent and %d left alone before", p.AlreadySent, p.AlreadyLeft)
+		return fmt.Sprintf("goes on: %d were sent and %d skipped before", p.AlreadySent, p.AlreadyLeft)
 	case replay.Next:
 		return "letters that came since the last one was finished"
 	case replay.Again:
@@ -126,7 +126,7 @@ func planTable(w io.Writer, p *replay.Plan) error {
 		[2]string{"Fetched", fetched},
 		[2]string{"Written", span},
 		[2]string{"Keys", fmt.Sprintf("%s%d, and %s without one", atLeast, p.Keys, plural.Of(p.Keyless, "message", "messages"))},
-		[2]string{"Order", fmt.Sprintf("%d keys have several letters here and keep their order; of %d they are in different partitions, and their order is not known. Whether later messages of these keys are in their topics already is not known either: what is replayed comes after them.", p.Repeated, p.Split)},
+		[2]string{"Order", fmt.Sprintf("%s several letters here and keep their order; of %d they are in different partitions, and their order is not known. Whether later messages of these keys are in their topics already is not known either: what is replayed comes after them.", plural.Of(p.Repeated, "key has", "keys have"), p.Split)},
 		[2]string{"Copies", copies},
 		[2]string{"Missed", missed},
 	); err != nil {
@@ -158,7 +158,7 @@ func skippedTable(w io.Writer, skipped map[replay.Skip]int64) error {
 		rows = append(rows, []string{count(skipped[s]), string(s), s.Explain()})
 	}
 	fmt.Fprintln(w)
-	return wideGrid(w, []string{"LEFT ALONE", "REASON", ""}, rows)
+	return wideGrid(w, []string{"SKIPPED", "REASON", ""}, rows)
 }
 
 // replayNothing says why nothing was sent.
@@ -177,7 +177,7 @@ func replayNothing(w io.Writer, p *replay.Plan, dryRun bool) error {
 }
 
 func resultTable(w io.Writer, r *replay.Result) error {
-	fmt.Fprintf(w, "\n%s sent, %s left alone, not matching: %d.\n", plural.Of(r.Sent, "message is", "messages are"), plural.Of(r.Left(), "letter", "letters"), r.NotMatching)
+	fmt.Fprintf(w, "\n%s sent, %s skipped, not matching: %d.\n", plural.Of(r.Sent, "message is", "messages are"), plural.Of(r.Left(), "dead letter", "dead letters"), r.NotMatching)
 	if r.Missed > 0 {
 		fmt.Fprintf(w, "%d offsets were deleted by retention before they were read.\n", r.Missed)
 	}

@@ -96,7 +96,7 @@ func (c *commands) load(defaults map[string]string, required ...string) (config.
 			given[c.settings.keys[i]] = f.Value.String()
 		}
 	}
-	cfg, err := config.Load(config.Sources{File: c.settings.file, Environ: c.environ, Flags: given, Defaults: defaults})
+	cfg, err := config.Load(config.From{File: c.settings.file, Environ: c.environ, Flags: given, Defaults: defaults})
 	if err == nil {
 		err = cfg.Require(required...)
 	}

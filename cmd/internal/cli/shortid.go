@@ -64,8 +64,12 @@ func kindOf(path string, argument int) *idKind {
 		return &groupKind
 	case strings.HasPrefix(path, "dlq group") && path != "dlq group split":
 		return nil
+	case path == "dlq comment" && argument > 0:
+		return nil
 	case strings.HasPrefix(path, "dlq "), path == "op plan":
 		return &entryKind
+	case path == "task retry":
+		return &taskKind
 	case argument > 0:
 		return nil
 	case strings.HasPrefix(path, "op "):
@@ -83,7 +87,7 @@ func kindOf(path string, argument int) *idKind {
 // kindOfFlag says what a flag of a command names by id; nil for one that names nothing so.
 func kindOfFlag(path, flag string) *idKind {
 	switch path + " --" + flag {
-	case "dlq list --group", "op plan --group":
+	case "dlq list --group", "op plan --group", "task retry --group":
 		return &groupKind
 	case "outbox list --task":
 		return &anyTaskKind

@@ -80,6 +80,8 @@ for them.`,
 				return usagef("--offset is %d; it must not be negative", f.Offset)
 			case f.Offset > 0 && after != "":
 				return usagef("give --after or --offset, not both")
+			case f.NearStale && f.Flagged:
+				return usagef("give --near-stale or --flagged, not both: a flagged task was found to be stale")
 			}
 			var err error
 			if f.After, err = identity("after", "a task, the next of an earlier list", after); err != nil {
@@ -93,6 +95,9 @@ for them.`,
 			}
 			return c.withLedger(cmd.Context(), func(l postgres.Ledger) error {
 				tasks, more, err := l.List(cmd.Context(), f)
+				if errors.Is(err, ledger.ErrInvalid) {
+					return &usageError{err}
+				}
 				if err != nil {
 					return err
 				}
@@ -106,6 +111,7 @@ for them.`,
 	flags.StringVar(&f.Name, "name", "", "only tasks of the template with this `name`")
 	flags.StringVar(&f.Version, "template-version", "", "only tasks of this `version` of their template")
 	flags.StringVar(&f.State, "state", "", "only tasks in this `state`")
+	flags.BoolVar(&f.NearStale, "near-stale", false, "only live tasks past staleness.warn_percent of a threshold, the 1000 longest of each template and state; not with --flagged")
 	flags.BoolVar(&f.Flagged, "flagged", false, "only live tasks that were found to be stale and left in place")
 	flags.StringVar(&from, "from", "", "only tasks created from this `time` on: 2026-01-31 or 2026-01-31T08:00:00Z")
 	flags.StringVar(&to, "to", "", "only tasks created up to this `time`")
@@ -157,10 +163,11 @@ func (c *commands) taskShow() *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show a task: where it stands, its steps, its history",
-		Long: `Show a task: where it stands, its steps, its history. A dead-lettered task that did not change for 7 days is
-moved to the archived state of its machine by that, if it has one; a pending investigation of it stays open.
-A task in the archive is shown in the same way. As JSON it is what GET /tasks/{id}/payload of the API answers.`,
+		Short: "Show a task: its state, its steps, its history",
+		Long: `Show a task: its state, its steps, the newest part of its history. A dead-lettered task that did not change
+for 7 days is moved to the archived state of its machine by that, if it has one; a pending investigation of it
+stays open. A task in the archive is shown in the same way. As JSON it is what GET /tasks/{id}/payload of the API
+answers.`,
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
@@ -178,7 +185,7 @@ A task in the archive is shown in the same way. As JSON it is what GET /tasks/{i
 				if errors.Is(err, ledger.ErrNotFound) {
 					old, archiveErr := ledger.ReadArchived(ctx, d.Archive, id)
 					if errors.Is(archiveErr, ledger.ErrNotArchived) {
-						return fmt.Errorf("%w, nor is it in the archive; postrider task list shows those there are", err)
+						return fmt.Errorf("%w, nor is it in the archive; postrider task list shows the existing ones", err)
 					}
 					if archiveErr != nil {
 						return archiveErr
@@ -224,6 +231,8 @@ func showTask(w io.Writer, whole ledger.WholeTask) error {
 		[2]string{"Template", templateOf(v)},
 		[2]string{"State", fmt.Sprintf("%s (%s)", v.State, v.Kind)},
 		[2]string{"Since", moment(v.StateEnteredAt)},
+		[2]string{"Stay counts from", moment(value(v.StayFrom))},
+		[2]string{"Lifetime counts from", moment(value(v.ResumedAt))},
 		[2]string{"Stale", flagged},
 		[2]string{"Error", value(v.ErrorReason)},
 		[2]string{"Priority", strconv.Itoa(v.Priority)},
@@ -253,8 +262,12 @@ func showTask(w io.Writer, whole ledger.WholeTask) error {
 			return err
 		}
 	}
-	fmt.Fprintln(w, "\nTransitions:")
-	return transitionTable(w, whole.Transitions)
+	fmt.Fprintln(w, "\nTransitions, the newest first:")
+	if err := transitionTable(w, whole.Transitions); err != nil || whole.TransitionsNext == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "There are more: postrider task transitions %s --after %s\n", v.UUID, *whole.TransitionsNext)
+	return err
 }
 
 func (c *commands) taskSteps() *cobra.Command {

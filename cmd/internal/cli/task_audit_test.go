@@ -48,6 +48,8 @@ func TestTaskCommandsAreAudited(t *testing.T) {
 		{"task detect-stale --dry-run=false", "task.detect_stale", "task"},
 		{"task detector pause --by ada", "detector.pause", "detector"},
 		{"task detector resume", "detector.resume", "detector"},
+		{"archive pause --by ada", "archiver.pause", "archiver"},
+		{"archive resume", "archiver.resume", "archiver"},
 		{"template apply " + filepath.Join(dir, "order.yaml"), "template.apply", "template shop/order@1.0.0"},
 		{"template namespace shop --lifecycle " + filepath.Join(dir, "l.yaml"), "namespace.apply", "namespace shop"},
 	} {
@@ -63,7 +65,7 @@ func TestTaskCommandsAreAudited(t *testing.T) {
 		state := func() string {
 			return ask(t, conn, `select concat((select md5(string_agg(x::text, '|' order by x::text)) from postrider.tasker_tasks x), (select md5(string_agg(x::text, '|' order by x::text)) from postrider.tasker_workflow_steps x),
 				(select count(*) from postrider.tasker_named_tasks x), (select md5(string_agg(x.configuration::text, '|' order by x.configuration::text)) from postrider.tasker_named_tasks x),
-				(select md5(string_agg(x.lifecycle::text, '|' order by x.name)) from postrider.tasker_task_namespaces x), (select x.paused_at from postrider.tasker_detector x), (select count(*) from postrider.outbox_event))`)
+				(select md5(string_agg(x.lifecycle::text, '|' order by x.name)) from postrider.tasker_task_namespaces x), (select string_agg(x.paused_at::text, '|' order by x.engine) from postrider.tasker_switch x), (select count(*) from postrider.outbox_event))`)
 		}
 		before := state()
 		exec(`revoke insert on postrider.access_audit from postrider_operator`)
@@ -90,6 +92,7 @@ func TestTaskCommandsAreAudited(t *testing.T) {
 	since := ask(t, conn, `select count(*)::text from postrider.access_audit`)
 	d.run(ExitOK, "task detect-stale")
 	d.run(ExitOK, "task detector resume", "were not paused")
+	d.run(ExitOK, "archive resume", "were not paused")
 	d.run(ExitOK, "template apply "+filepath.Join(dir, "order.yaml"), "already")
 	d.run(ExitOK, "template namespace")
 	done := task("cancelled")

@@ -76,7 +76,7 @@ the task.`,
 				n.Actor = actor
 				created, err := tasks.Create(ctx, n)
 				if errors.Is(err, ledger.ErrNotFound) {
-					return fmt.Errorf("%w; postrider template list shows those there are", err)
+					return fmt.Errorf("%w; postrider template list shows the existing ones", err)
 				} else if err != nil {
 					return err
 				}
@@ -182,7 +182,7 @@ otherwise. When every step is done or cancelled the task ends.`,
 			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
 				steps, err := stepsOf(ctx, tasks.Ledger(), id)
 				if err != nil {
-					return err
+					return tasks.UnlessArchived(ctx, id, err)
 				}
 				step, err := findStep(id, steps, args[1])
 				if err != nil {
@@ -213,7 +213,7 @@ otherwise. When every step is done or cancelled the task ends.`,
 // findStep finds a step of a task by its name, its id or the beginning of its id.
 func findStep(task uuid.UUID, steps []ledger.Step, given string) (ledger.Step, error) {
 	names := make([]string, len(steps))
-	var begin []ledger.Step // those whose ids begin so
+	var begin []ledger.Step // the steps whose ids begin so
 	for i, s := range steps {
 		if short := strings.ToLower(given); beginning.MatchString(short) && strings.HasPrefix(s.UUID.String(), short) {
 			begin = append(begin, s)

@@ -108,7 +108,7 @@ func (c *commands) taskDetector() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.detectorStatus(), c.detectorPause(), c.detectorResume())
+	cmd.AddCommand(c.detectorStatus(), c.pauseEngine(detectorSwitch), c.resumeEngine(detectorSwitch))
 	return cmd
 }
 
@@ -136,95 +136,12 @@ func (c *commands) detectorStatus() *cobra.Command {
 }
 
 func detectorTable(w io.Writer, s ledger.DetectorStatus) error {
-	state, until, pass := "working, where serve runs with the role detector", "", "none yet"
-	if s.Paused {
-		state, until = "paused", "a person resumes it: postrider task detector resume"
-		if s.ResumeAt != nil {
-			until = moment(*s.ResumeAt) + ", or postrider task detector resume"
-		}
-	}
+	pass := "none yet"
 	if s.LastPassAt != nil {
 		pass = fmt.Sprintf("%s by %s, %d stale tasks in %.1f ms", moment(*s.LastPassAt), s.LastPassBy, s.LastPassStale, s.LastPassMS)
 		if s.LastPassDryRun {
 			pass += ", a dry run"
 		}
 	}
-	since := ""
-	if s.PausedAt != nil {
-		since = moment(*s.PausedAt)
-	}
-	return fields(w, [2]string{"Detection", state}, [2]string{"Since", since}, [2]string{"By", s.PausedBy}, [2]string{"Reason", s.Reason},
-		[2]string{"Until", until}, [2]string{"Last pass", pass})
-}
-
-func (c *commands) detectorPause() *cobra.Command {
-	var p ledger.Pause
-	var at acting
-	cmd := &cobra.Command{
-		Use:   "pause --by NAME",
-		Short: "Pause the detectors of all processes, until they are resumed or for a time",
-		Long: `Pause the detectors of all processes that use this database: no task is found to be stale, moved or
-dead-lettered by them. They look at the switch before each pass; a pass that is under way ends first. What
-gets stale meanwhile is found when they go on.`,
-		Args: exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case p.By == "":
-				return usagef("say who pauses them, with --by")
-			case p.For < 0:
-				return usagef("--for is %v; it must not be negative", p.For)
-			case p.For > 0 && p.For < time.Second:
-				return usagef("--for is %v; it must be at least 1s, or 0 until a person resumes", p.For)
-			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
-				if err := tasks.PauseDetector(ctx, actor, p); err != nil {
-					return err
-				}
-				s, err := tasks.Ledger().DetectorStatus(ctx)
-				if err != nil {
-					return err
-				}
-				if p.For > 0 && s.ResumeAt == nil {
-					fmt.Fprintf(c.stdout, "Detection was paused before, by %s without an end, and stays so.\n", visible(s.PausedBy))
-					return nil
-				}
-				if s.ResumeAt != nil {
-					fmt.Fprintf(c.stdout, "Detection of stale tasks is paused until %s.\n", moment(*s.ResumeAt))
-				} else {
-					fmt.Fprintln(c.stdout, "Detection of stale tasks is paused until a person resumes it.")
-				}
-				return nil
-			})
-		},
-	}
-	cmd.Flags().StringVar(&p.By, "by", "", "who you are")
-	cmd.Flags().StringVar(&p.Reason, "reason", "", "why, for the others")
-	cmd.Flags().DurationVar(&p.For, "for", 0, "for how long; 0 is until a person resumes")
-	c.actor(cmd, &at)
-	return cmd
-}
-
-func (c *commands) detectorResume() *cobra.Command {
-	var at acting
-	cmd := &cobra.Command{
-		Use:   "resume",
-		Short: "Let the detectors go on after a pause",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
-				was, err := tasks.ResumeDetector(ctx, actor)
-				switch {
-				case err != nil:
-					return err
-				case was:
-					fmt.Fprintln(c.stdout, "The detectors go on with their next pass.")
-				default:
-					fmt.Fprintln(c.stdout, "The detectors were not paused.")
-				}
-				return nil
-			})
-		},
-	}
-	c.actor(cmd, &at)
-	return cmd
+	return fields(w, append(detectorSwitch.fields(s.Switch), [2]string{"Last pass", pass})...)
 }

@@ -67,7 +67,7 @@ func TestTaskDetector(t *testing.T) {
 	contains(t, succeed(t, db, "task", "detector", "pause", "--by", "you\x1b[2J", "--reason", "release"), "until a person resumes it")
 	contains(t, succeed(t, db, "task", "detector", "pause", "--by", "me", "--for", "1m"), "was paused before", `you\x1b[2J`)
 	status := succeed(t, db, "task", "detector", "status", "-o", "json")
-	if s := decode[ledger.DetectorStatus](t, status); !s.Paused || s.PausedBy != "you\x1b[2J" || s.Reason != "release" || s.ResumeAt != nil {
+	if s := decode[ledger.DetectorStatus](t, status); !s.Paused || s.PausedBy != "me, you\x1b[2J" || s.Reason != "release" || s.ResumeAt != nil {
 		t.Errorf("%s", status)
 	}
 	contains(t, succeed(t, db, "task", "detector", "resume"), "go on")

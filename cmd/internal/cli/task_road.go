@@ -11,37 +11,65 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 func (c *commands) taskRetry() *cobra.Command {
 	var out output
 	var at acting
+	var which retryScope
+	var dry bool
 	cmd := &cobra.Command{
-		Use:   "retry ID",
-		Short: "Put a failed task back to its beginning",
-		Long: `Put a task back to the initial state of its machine, from a state that the machine calls retryable. Its error
+		Use:   "retry ID... | --group GROUP",
+		Short: "Put failed tasks back to their beginning",
+		Long: `Put tasks back to the initial state of their machine, from a state that the machine calls retryable. The error
 is cleared, steps that are not done are pending again with all their retries, and the event that starts the
 task is written again, if its template has one. Its pending investigation, and that of an event whose loss
-moved it, is closed: nothing of it is left to be sent again. To go on with single steps: postrider task step.`,
-		Args: exactly("ID"),
+moved it, is closed: nothing of it is left to be sent again. To go on with single steps: postrider task step.
+
+Many are named by their ids, by --group, the group of their pending investigations, or by filters such as
+--namespace and --state, which select failed tasks. Each is retried in a transaction of its own, with its row in
+the audit log. A task that cannot be retried is skipped, and the output says why; then the exit code is 3.
+--dry-run says what would be done. As JSON one task that is named is what POST /tasks/{id}/retry of the API answers; in
+every other case the output is what POST /tasks/retry answers.`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
 			}
-			id, err := taskID(args[0])
+			ids, err := identities("a task", "postrider task list", args)
 			if err != nil {
 				return err
 			}
-			return c.withTasks(cmd.Context(), at, func(ctx context.Context, tasks *actions.Tasks, actor string) error {
-				retried, err := tasks.Retry(ctx, id, actor)
-				if err != nil {
-					return err
+			portion, err := which.read(ids)
+			if err != nil {
+				return err
+			}
+			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
+				if len(ids) == 1 && !dry {
+					retried, err := d.Tasks.Retry(ctx, ids[0], actor)
+					if err != nil {
+						return noTask(err)
+					}
+					return out.print(c.stdout, api.NewRetriedTask(ids[0], retried), func(w io.Writer) error { return showRetried(w, ids[0], retried) })
 				}
-				return out.print(c.stdout, api.NewRetriedTask(id, retried), func(w io.Writer) error { return showRetried(w, id, retried) })
+				view, err := retryAll(ctx, d, actor, dry, portion)
+				if err == nil || len(view.Retried)+len(view.Skipped) > 0 { // what was done stays done
+					if printErr := out.print(c.stdout, view, func(w io.Writer) error { return retriedTable(w, view) }); err == nil {
+						err = printErr
+					}
+				}
+				if err == nil && len(view.Skipped) > 0 {
+					err = &spokenError{errPartly}
+				}
+				return noGroup(err)
 			})
 		},
 	}
+	which.bind(cmd)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "change nothing: say what would be retried, and what would not")
+	_ = cmd.RegisterFlagCompletionFunc("group", c.completeGroups(""))
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
@@ -79,7 +107,7 @@ ends by itself when the task moves, or when it is not stale by the thresholds an
 					return err
 				}
 				if !unflagged {
-					return fmt.Errorf("task %s has no flag; postrider task show %[1]s says where it stands", id)
+					return fmt.Errorf("task %s has no flag; postrider task show %[1]s says its state", id)
 				}
 				fmt.Fprintf(c.stdout, "Task %s may go on: its time counts from now.\n", id)
 				return nil

@@ -34,6 +34,18 @@ func TestTaskRetry(t *testing.T) {
 	contains(t, refuse(t, db, ExitUsage, "task", "retry", "7"), "not the id of a task")
 }
 
+// TestChangesOfAnArchivedTask: each says where the task is, in the words of the API.
+func TestChangesOfAnArchivedTask(t *testing.T) {
+	t.Parallel()
+	db, pool := shop(t)
+	id := createOrder(t, db)
+	ledgertest.Put(t, pool, uuid.MustParse(id), "cancelled")
+	pgtest.Exec(t, pool, `select postrider.archive_completed_tasks(p_retention_days => 0, p_dry_run => false, p_archive_cancelled => true)`)
+	for _, args := range [][]string{{"retry", id}, {"cancel", id}, {"unflag", id}, {"dlq", id, "--reason", "x"}, {"transition", id, "pending", "error"}, {"step", "retry", id, "validate"}} {
+		contains(t, refuse(t, db, ExitFailure, append([]string{"task"}, args...)...), "task "+id+" is in the archive, which is only read; create a new task")
+	}
+}
+
 func TestTaskDLQ(t *testing.T) {
 	t.Parallel()
 	db, pool := shop(t)

@@ -39,7 +39,7 @@ type faces struct {
 func newFaces(t *testing.T) *faces {
 	t.Helper()
 	db, pool := shop(t)
-	c, err := config.Load(config.Sources{Flags: map[string]string{"http.requests_per_second": "0"}})
+	c, err := config.Load(config.From{Flags: map[string]string{"http.requests_per_second": "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +67,7 @@ func newFaces(t *testing.T) *faces {
 		('partition', 'bills', null, 3, 4, null, 'infrastructure', 'LEADER_NOT_AVAILABLE', null, null, now() - interval '2 hours', now() + interval '1 day'),
 		('failure', 'stock', null, null, null, 'X', 'circuit_breaker', 'X', null, null, now() - interval '1 hour', now() + interval '1 hour')`)
 	succeed(t, db, "task", "detector", "pause", "--by", "kim", "--for", "2h")
+	succeed(t, db, "archive", "pause", "--by", "kim")
 	return f
 }
 
@@ -190,6 +191,7 @@ func TestTaskCommandsPrintWhatTheAPIServes(t *testing.T) {
 		}
 	}
 	f.same("archive stats", "/archive/statistics")
+	f.equal("archive status", f.same("archive status", "/archive/status"), member(f.asks("GET", "/status", ""), "archiver"))
 
 	f.same("template list", "/templates")
 	f.same("template list --namespace nowhere", "/templates?namespace=nowhere")

@@ -117,8 +117,8 @@ func TestTaskShowAtOneMoment(t *testing.T) {
 		t.Fatalf("exit code %d, %s", r.code, r.stderr)
 	}
 	v := decode[ledger.WholeTask](t, r.stdout)
-	if last := v.Task.SortKey; len(v.Transitions) != last || v.Transitions[last-1].ToState != v.Task.State {
-		t.Errorf("in %s after %d transitions, of which %d are shown", v.Task.State, last, len(v.Transitions))
+	if last := v.Task.SortKey; len(v.Transitions) != last || v.Transitions[0].ToState != v.Task.State {
+		t.Errorf("in %s after %d transitions, and %d are shown", v.Task.State, last, len(v.Transitions))
 	}
 }
 
@@ -203,6 +203,7 @@ func TestTaskByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, succeed(t, db, "task", "unflag", other, "--notes", "slow today", "--actor", "kim"), "may go on")
+	contains(t, succeed(t, db, "task", "show", other), "Stay counts from", "Lifetime counts from")
 	contains(t, succeed(t, db, "task", "transition", other, "pending", "initializing", "--reason", "begin"), "is in initializing.")
 	contains(t, fail(t, db, "task", "transition", other, "pending", "initializing"), "is not in pending (any more)")
 	contains(t, fail(t, db, "task", "transition", other, "initializing", "blocked_by_failures"), "machine workflow allows from initializing: ")
@@ -221,7 +222,7 @@ func fail(t *testing.T, db *pgtest.DB, args ...string) string {
 func TestTaskRefusals(t *testing.T) {
 	t.Parallel()
 	db, _ := shop(t)
-	id, nobody := createOrder(t, db), uuid.NewString()
+	id, absent := createOrder(t, db), uuid.NewString()
 	for args, mention := range map[string]string{
 		"task create order":                                   `"order" is not NAMESPACE/NAME`,
 		"task create shop/":                                   `is not NAMESPACE/NAME`,
@@ -231,11 +232,11 @@ func TestTaskRefusals(t *testing.T) {
 		"task create shop/order --id x":                       `--id is "x"; it must be the id of a task, a uuid of 36 characters`,
 		"task create shop/order":                              "$.id is missing",
 		"task create shop/none":                               "no template shop/none",
-		"task create shop/order@3.0.0":                        "It has the versions 1.0.0",
+		"task create shop/order@3.0.0":                        "it has the versions 1.0.0",
 		"task show x":                                         `"x" is not the id of a task`,
-		"task show " + nobody:                                 "not found, nor is it in the archive; postrider task list",
-		"task steps " + nobody:                                "not found",
-		"task transitions " + nobody:                          "not found",
+		"task show " + absent:                                 "not found, nor is it in the archive; postrider task list",
+		"task steps " + absent:                                "not found",
+		"task transitions " + absent:                          "not found",
 		"task list --limit 0":                                 "--limit is 0; it must be from 1 to 1000",
 		"task list --offset -1":                               "--offset is -1",
 		"task list --after x":                                 "--after is",
@@ -244,9 +245,9 @@ func TestTaskRefusals(t *testing.T) {
 		"task step retry " + id + " nothing":                  "has no step \"nothing\"; it has reserve, charge",
 		"task step explode " + id:                             "there are cancel, complete, reset-retry-count, retry",
 		"task step complete " + id + " reserve --results {":   "--results is not JSON",
-		"task cancel " + nobody:                               "no task " + nobody,
+		"task cancel " + absent:                               "no task " + absent,
 		"task heartbeat nowhere w":                            "no namespace 'nowhere'",
-		"task transition " + nobody + " pending initializing": "no task",
+		"task transition " + absent + " pending initializing": "no task",
 		"task nothing":                                        "postrider task has no command",
 	} {
 		contains(t, fail(t, db, strings.Fields(args)...), mention)

@@ -26,12 +26,7 @@ func (c *commands) templateNamespace() *cobra.Command {
 		Long: `Show namespaces, or say what holds for all templates of one. The file of --lifecycle has the keys that a
 template has under lifecycle; a template's own go before them, the settings after. It takes the place of
 what the namespace had.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%s takes one NAME at most, but was given %d arguments", cmd.CommandPath(), len(args))
-			}
-			return nil
-		},
+		Args: takes("[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err

@@ -116,7 +116,7 @@ func TestTemplateApplyIsAllOrNothing(t *testing.T) {
 		want  []string
 	}{
 		"one is refused": {map[string]string{"a.yaml": "name: a\nnamespace_name: n\nversion: 1.0.0\n", "b.yaml": strings.ReplaceAll(machine, "%END%", "done")},
-			[]string{"nothing was applied", "template n/b@1.0.0 has tasks", "Raise the version"}},
+			[]string{"nothing was applied", "template n/b@1.0.0 has tasks", "raise the version"}},
 		"one is invalid": {map[string]string{"a.yaml": "name: a\nnamespace_name: n\nversion: 1.0.0\n", "b.yaml": "name: b\nversion: 1\n", "c.yml": "nam: c\n"},
 			[]string{"nothing was applied", "b.yaml:1: namespace_name: is missing", "b.yaml:2: version", "c.yml:1: nam: unknown key"}},
 		"one is there twice": {map[string]string{"a.yaml": "name: a\nnamespace_name: n\nversion: 1.0.0\n", "c/a.yaml": "name: a\nnamespace_name: n\nversion: 1.0.0\n"},
@@ -180,11 +180,11 @@ func TestTemplateMistakes(t *testing.T) {
 		"nothing to validate":   {[]string{"template", "validate"}, ExitUsage, "name the files"},
 		"no such template":      {[]string{"template", "show", "none@1.0.0"}, ExitFailure, "template none@1.0.0: not found; postrider template list"},
 		"no such namespace":     {[]string{"template", "namespace", "none"}, ExitFailure, "there is no namespace none"},
-		"nobody's lifecycle":    {[]string{"template", "namespace", "--description", "x"}, ExitUsage, "name the namespace"},
+		"a nameless lifecycle":  {[]string{"template", "namespace", "--description", "x"}, ExitUsage, "name the namespace"},
 		"a bad lifecycle":       {[]string{"template", "namespace", "n", "--lifecycle", filepath.Join(dir, "l.yaml")}, ExitFailure, "l.yaml:1: max_minutes: unknown key"},
 		"a limit of no state":   {[]string{"template", "namespace", "n", "--lifecycle", filepath.Join(dir, "s.yaml")}, ExitFailure, "lifecycle.max_waiting_for_retries_minutes: unknown state"},
 		"no lifecycle":          {[]string{"template", "namespace", "n", "--lifecycle", "/nowhere.yaml"}, ExitUsage, "/nowhere.yaml"},
-		"two namespaces":        {[]string{"template", "namespace", "a", "b"}, ExitUsage, "one NAME at most"},
+		"two namespaces":        {[]string{"template", "namespace", "a", "b"}, ExitUsage, "takes [NAME], but was given 2 arguments"},
 		"a bad namespace":       {[]string{"template", "namespace", "a b", "--description", "x"}, ExitFailure, "letters, digits"},
 		"an unknown subcommand": {[]string{"template", "aply"}, ExitUsage, "no command \"aply\""},
 	} {

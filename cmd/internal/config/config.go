@@ -41,6 +41,11 @@ type Config struct {
 	// Topics are the rules for single topics, in the order of the file; TopicSettings applies them.
 	// Only the file can give them. Defaults to none.
 	Topics []TopicRule
+	// Sources are the databases beside that of database.url whose outboxes are carried, in the order of their names: the
+	// list of the file, and the files of SourcesDir. Only the file can give them. Defaults to none.
+	Sources []Source
+	// SourcesDir is a folder with one file for each further source. Only the file can give it. Defaults to "".
+	SourcesDir string
 
 	origins map[string]string // where the value of each key came from
 }
@@ -115,7 +120,7 @@ type Kafka struct {
 	// KAFKA_SASL_AWS_SECRET_ACCESS_KEY in the environment, or better sasl_aws_credentials_file. Defaults to "".
 	SASLAWSSecretAccessKey Secret `key:"sasl_aws_secret_access_key" default:"" check:"optional" help:"secret of that access key"`
 	// SASLAWSSessionToken goes with keys that end, and ends with them. Defaults to "".
-	SASLAWSSessionToken Secret `key:"sasl_aws_session_token" default:"" check:"optional" help:"session token of those keys, where they have one"`
+	SASLAWSSessionToken Secret `key:"sasl_aws_session_token" default:"" check:"optional" help:"session token of these keys, where they have one"`
 }
 
 // Outbox is the section outbox.
@@ -182,8 +187,8 @@ type DLQ struct {
 	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
 	// "postrider-collector".
 	Group string `key:"group" default:"postrider-collector" help:"consumer group of the collectors"`
-	// Enabled sends dead letters of tasks, whatever the reason. Dead letters of events do not depend on it. Defaults to
-	// true.
+	// Enabled sends dead letters of tasks that are stale, whose retries are spent or whose steps form a cycle. Dead letters
+	// of events, and of tasks that a person dead-letters (manual_dlq), do not depend on it. Defaults to true.
 	Enabled bool `key:"enabled" default:"true" help:"send dead letters of tasks"`
 	// AutoDLQOnStaleness sends dead letters of stale tasks; staleness.auto_move_to_dlq must be true as well.
 	// Defaults to true.
@@ -217,7 +222,7 @@ type DLQ struct {
 	// RedactHeaders name headers that are not shown, in large or small letters; * stands for any characters. The names
 	// given replace the default, which has the headers that usually carry credentials; [] shows all. Defaults to
 	// "authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token".
-	RedactHeaders []string `key:"redact_headers" default:"authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token" check:"redact_header" help:"headers that investigations do not show, separated by commas; by default those that usually carry credentials"`
+	RedactHeaders []string `key:"redact_headers" default:"authorization,proxy-authorization,cookie,set-cookie,x-api-key,api-key,x-auth-token,x-access-token,x-csrf-token,x-amz-security-token" check:"redact_header" help:"headers that investigations do not show, separated by commas; by default the ones that usually carry credentials"`
 	// OperationRetentionDays is how long operations stay after they ended. Redrives stay as long as their
 	// investigation. In days. Defaults to 90.
 	OperationRetentionDays int `key:"operation_retention_days" default:"90" min:"1" max:"36500" help:"days that operations stay after they ended"`
@@ -228,11 +233,11 @@ type DLQ struct {
 	AuditRetentionDays int `key:"audit_retention_days" default:"400" min:"30" max:"36500" help:"days that rows of the audit log stay"`
 	// PageSizeDefault is how many items a list of the API has when the request names no size; at most page_size_max.
 	// Defaults to 25.
-	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API where nobody says it"`
+	PageSizeDefault int `key:"page_size_default" default:"25" min:"1" max:"1000" help:"items of a list of the API whose request names no limit"`
 	// PageSizeMax is how many items a list of the API may have. Defaults to 100.
 	PageSizeMax int `key:"page_size_max" default:"100" min:"1" max:"999" help:"items that a list of the API may have"`
-	// RequeueLimit is how many investigations one request may requeue. Defaults to 500.
-	RequeueLimit int `key:"requeue_limit" default:"500" min:"1" max:"10000" help:"investigations that one request may requeue"`
+	// RequeueLimit is how many investigations one request may requeue, and how many tasks it may retry. Defaults to 500.
+	RequeueLimit int `key:"requeue_limit" default:"500" min:"1" max:"10000" help:"investigations that one request may requeue, and tasks that it may retry"`
 	// PurgeLimit is how many investigations one request may purge. Defaults to 1000.
 	PurgeLimit int `key:"purge_limit" default:"1000" min:"1" max:"10000" help:"investigations that one request may purge"`
 }
@@ -290,25 +295,14 @@ type HTTP struct {
 	// FailedLoginsPerMinute is how often an address may present a key that does not work; then it waits.
 	// 0 does not limit. Defaults to 10.
 	FailedLoginsPerMinute int `key:"failed_logins_per_minute" default:"10" min:"0" max:"1000000" help:"keys that do not work, a minute and address; 0 is no limit"`
+	// TrustedProxies are the addresses, or networks such as 10.0.0.0/8, of proxies before this process. Of a request from
+	// there X-Forwarded-For says which client is counted by failed_logins_per_minute, and X-Forwarded-Proto whether the
+	// browser of the console came by https. From elsewhere these headers say nothing. Networks wider than /8 of IPv4, /16 of IPv6 or /7 in fc00::/7
+	// are refused: every client could choose its address. Defaults to "".
+	TrustedProxies []string `key:"trusted_proxies" default:"" check:"network" help:"addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count, separated by commas"`
 	// IdempotencyTTL is how long the answer to a request with an Idempotency-Key is kept. In hours.
 	// Defaults to 24.
 	IdempotencyTTL time.Duration `key:"idempotency_ttl_hours" default:"24" min:"1" max:"8760" help:"hours that answers to requests with an Idempotency-Key are kept"`
-}
-
-// Console is the section console. The console is served at / beside the API, where http.api is true.
-type Console struct {
-	// Enabled serves the web console. Defaults to true.
-	Enabled bool `key:"enabled" default:"true" help:"serve the web console at /, beside the API"`
-	// URL is where browsers reach it, such as https://postrider.example.com; sign-in links begin with it, and cookies are
-	// for https alone where it begins so. Without it, a browser that comes by plain http must be on the same machine.
-	// Defaults to "".
-	URL string `key:"url" default:"" check:"url" help:"where browsers reach the console, such as https://postrider.example.com; empty is this machine"`
-	// Name says on each page which installation it is, such as production. Defaults to "".
-	Name string `key:"name" default:"" check:"optional" help:"which installation this is, such as production; on each page"`
-	// SessionAge is how long a session lasts at most. In hours. Defaults to 12.
-	SessionAge time.Duration `key:"session_hours" default:"12" min:"1" max:"720" help:"hours that a session of the console lasts at most"`
-	// SessionIdle is after how long without use a session ends. In minutes. Defaults to 120.
-	SessionIdle time.Duration `key:"session_idle_minutes" default:"120" min:"5" max:"43200" help:"minutes without use after which a session ends"`
 }
 
 // MCP is the section mcp, of postrider mcp.
@@ -346,6 +340,9 @@ func (c Config) String() string {
 	for _, r := range c.Topics {
 		b.WriteString("topics: " + r.String() + "\n")
 	}
+	for _, s := range c.Sources {
+		b.WriteString("sources: " + s.String() + "\n")
+	}
 	return b.String()
 }
 
@@ -369,6 +366,13 @@ func (c Config) LogValue() slog.Value {
 			rules = append(rules, r.String())
 		}
 		sections = append(sections, slog.Any("topics", rules))
+	}
+	if len(c.Sources) > 0 {
+		names := make([]string, len(c.Sources))
+		for i, s := range c.Sources {
+			names[i] = s.Name
+		}
+		sections = append(sections, slog.Any("sources", names))
 	}
 	return slog.GroupValue(sections...)
 }

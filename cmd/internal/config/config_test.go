@@ -29,7 +29,7 @@ func write(t *testing.T, text string) string {
 // compares it with what the comment says.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{})
+	c, err := Load(From{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	path := write(t, "outbox: {batch_size: 2, dispatches: 2, max_attempts: 2, retention_days: 2}\n")
-	c, err := Load(Sources{
+	c, err := Load(From{
 		File:     path,
 		Environ:  []string{"OUTBOX_BATCH_SIZE=3", "OUTBOX_DISPATCHES=3", "HTTP_ADDRESS=:9", "OUTBOX_MAX_ATTEMPTS="},
 		Flags:    map[string]string{"outbox.batch_size": "4"},
@@ -103,6 +103,9 @@ func TestEnvironmentNames(t *testing.T) {
 		"HTTP_API": "false", "HTTP_REQUEST_TIMEOUT_MS": "1000", "HTTP_MAX_BODY_BYTES": "2048", "HTTP_REQUESTS_PER_SECOND": "7", "HTTP_REQUEST_BURST": "8",
 		"HTTP_FAILED_LOGINS_PER_MINUTE": "9", "HTTP_IDEMPOTENCY_TTL_HOURS": "48",
 		"CONSOLE_ENABLED": "false", "CONSOLE_URL": "https://postrider.example.com", "CONSOLE_NAME": "production", "CONSOLE_SESSION_HOURS": "8", "CONSOLE_SESSION_IDLE_MINUTES": "30",
+		"HTTP_TRUSTED_PROXIES": "10.0.0.0/8,::1", "CONSOLE_GROUP_SCOPES": "sre=read+resolve,ops=admin", "CONSOLE_OIDC_ISSUER": "https://login.example.com/main", "CONSOLE_OIDC_LABEL": "Example", "CONSOLE_OIDC_CLIENT_ID": "me",
+		"CONSOLE_OIDC_CLIENT_SECRET": "sentinel", "CONSOLE_OIDC_CLIENT_SECRET_FILE": "/run/secret", "CONSOLE_OIDC_SCOPES": "openid,groups", "CONSOLE_OIDC_NAME_CLAIM": "upn", "CONSOLE_OIDC_GROUPS_CLAIM": "roles",
+		"CONSOLE_PROXY_USER_HEADER": "X-Forwarded-User", "CONSOLE_PROXY_GROUPS_HEADER": "X-Forwarded-Groups",
 		"MCP_ADDRESS": "[::1]:0", "MCP_ALLOW_WRITES": "true",
 		"MCP_CONFIRM_TTL_SECONDS": "30", "MCP_ALLOWED_ORIGINS": "https://a.example.com,http://localhost:3000", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
 		"TRACING_ENABLED": "true", "TRACING_ENDPOINT": "http://otel:4318", "TRACING_HEADERS": "key=sentinel", "TRACING_SAMPLE_PERCENT": "50", "TRACING_SERVICE_NAME": "mine",
@@ -124,6 +127,13 @@ func TestEnvironmentNames(t *testing.T) {
 		"KAFKA_SASL_PASSWORD": {plain, "KAFKA_SASL_USERNAME=u"}, "KAFKA_SASL_PASSWORD_FILE": {plain, "KAFKA_SASL_USERNAME=u"},
 		"KAFKA_SASL_AWS_CREDENTIALS_FILE": msk, "KAFKA_SASL_AWS_ACCESS_KEY_ID": awsKeys[1:], "KAFKA_SASL_AWS_SECRET_ACCESS_KEY": append(awsKeys[:1:1], msk...), "KAFKA_SASL_AWS_SESSION_TOKEN": awsKeys,
 	}
+	provider := []string{"CONSOLE_OIDC_ISSUER=https://login.example.com", "CONSOLE_OIDC_CLIENT_ID=me", "CONSOLE_GROUP_SCOPES=sre=read"}
+	byProxy := []string{"CONSOLE_PROXY_USER_HEADER=X-User", "CONSOLE_PROXY_GROUPS_HEADER=X-Groups", "HTTP_TRUSTED_PROXIES=10.0.0.1", "CONSOLE_GROUP_SCOPES=sre=read"}
+	beside["CONSOLE_OIDC_ISSUER"], beside["CONSOLE_OIDC_CLIENT_ID"], beside["CONSOLE_GROUP_SCOPES"] = provider[1:], []string{provider[0], provider[2]}, provider[:2]
+	for _, field := range []string{"LABEL", "CLIENT_SECRET", "CLIENT_SECRET_FILE", "SCOPES", "NAME_CLAIM", "GROUPS_CLAIM"} {
+		beside["CONSOLE_OIDC_"+field] = provider
+	}
+	beside["CONSOLE_PROXY_USER_HEADER"], beside["CONSOLE_PROXY_GROUPS_HEADER"] = byProxy[1:], []string{byProxy[0], byProxy[2], byProxy[3]}
 	for _, field := range []string{"PARTITION", "OFFSET", "TIMESTAMP", "GROUP", "ATTEMPTS", "CODE", "STACK"} {
 		beside["COLLECTOR_HEADERS_"+field] = []string{"COLLECTOR_HEADERS_TOPIC=t"}
 	}
@@ -137,7 +147,7 @@ func TestEnvironmentNames(t *testing.T) {
 			names = append(names, "ARCHIVE_ARCHIVE_"+rest)
 		}
 		for _, n := range names {
-			c, err := Load(Sources{Environ: append([]string{n + "=" + value}, beside[name]...)})
+			c, err := Load(From{Environ: append([]string{n + "=" + value}, beside[name]...)})
 			if err != nil {
 				t.Errorf("%s=%s: %v", n, value, err)
 				continue
@@ -153,7 +163,7 @@ func TestEnvironmentNames(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{
+	c, err := Load(From{
 		File:    write(t, "kafka:\n  brokers: [ \"broker-1:9092\", 'broker_2.internal:9093', \"[::1]:9094\" ]\noutbox:\n  retry_base_ms: \"250\"\ndatabase:\n"),
 		Environ: []string{"A2A_OUTBOX_LOG=1", "KAFKA_ALLOW_TOPIC_CREATION=1", "LOG_LEVEL=WARN", "KAFKA_CLIENT_ID= spaced "},
 	})
@@ -166,7 +176,7 @@ func TestValues(t *testing.T) {
 	if c.Outbox.RetryBase != 250*time.Millisecond || !c.Outbox.Log || !c.Kafka.AllowTopicCreation || c.Log.Level != "warn" || c.Kafka.ClientID != "spaced" {
 		t.Errorf("values:\n%s", c)
 	}
-	c, err = Load(Sources{File: write(t, "kafka:\n  brokers: a:1, b:2\n")})
+	c, err = Load(From{File: write(t, "kafka:\n  brokers: a:1, b:2\n")})
 	if err != nil || len(c.Kafka.Brokers) != 2 {
 		t.Errorf("brokers in one string: %v, %v", c.Kafka.Brokers, err)
 	}
@@ -174,7 +184,7 @@ func TestValues(t *testing.T) {
 
 func TestRequire(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{Flags: map[string]string{"kafka.brokers": "localhost:9092"}})
+	c, err := Load(From{Flags: map[string]string{"kafka.brokers": "localhost:9092"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +202,13 @@ func TestRequire(t *testing.T) {
 // However a Config is printed, its password is not in it.
 func TestSecretsAreMasked(t *testing.T) {
 	t.Parallel()
-	for _, dsn := range []string{
-		"postgres://relay:" + sentinel + "@db.example:6432/app?sslmode=disable",
-		"postgres://relay@db.example:6432/app?password=" + sentinel + "&sslmode=disable",
-		"host=db.example port=6432 user=relay dbname=app password=" + sentinel,
+	for dsn, parameters := range map[string]string{
+		"postgres://relay:" + sentinel + "@db.example:6432/app?sslmode=disable":                     "?sslmode=disable",
+		"postgres://relay@db.example:6432/app?password=" + sentinel + "&sslmode=disable":            "?sslmode=disable",
+		"postgres://relay:x@db.example:6432/app?sslmode=require&options=-c%20app.key%3D" + sentinel: "?sslmode=require",
+		"host=db.example port=6432 user=relay dbname=app password=" + sentinel:                      "",
 	} {
-		c, err := Load(Sources{Environ: []string{"DATABASE_URL=" + dsn}})
+		c, err := Load(From{Environ: []string{"DATABASE_URL=" + dsn}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,8 +232,8 @@ func TestSecretsAreMasked(t *testing.T) {
 		if strings.Contains(out.String(), sentinel) {
 			t.Errorf("the password is shown:\n%s", out.String())
 		}
-		if !strings.Contains(c.String(), "database.url: postgres://relay:xxxxx@db.example:6432/app\n") {
-			t.Errorf("user, host, port and database should be shown:\n%s", c)
+		if !strings.Contains(c.String(), "database.url: postgres://relay:xxxxx@db.example:6432/app"+parameters+"\n") {
+			t.Errorf("user, host, port, database and sslmode should be shown:\n%s", c)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // TestCustomHeaders: the headers of home-made dead letters come from a block of the file, and mistakes are named.
 func TestCustomHeaders(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{File: write(t, "collector:\n  headers:\n    topic: [x-topic, topic]\n    error: x-error\n")})
+	c, err := Load(From{File: write(t, "collector:\n  headers:\n    topic: [x-topic, topic]\n    error: x-error\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestCustomHeaders(t *testing.T) {
 		"collector: {headers: {topic: x, tipoc: y}}":         "tipoc",
 		"collector: {headers_topic: x, headers: {topic: y}}": "headers_topic",
 	} {
-		if _, err := Load(Sources{File: write(t, file+"\n")}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(From{File: write(t, file+"\n")}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}

@@ -12,11 +12,15 @@ import (
 )
 
 // DatabaseURL is a PostgreSQL connection string. However it is printed, logged or marshalled, it
-// shows only user, host, port and database; Reveal returns the whole.
+// shows only user, host, port, database and the parameters of a URL that shownParameters names; Reveal returns the whole.
 type DatabaseURL string
 
 // Reveal returns the connection string with its password, for connecting.
 func (u DatabaseURL) Reveal() string { return string(u) }
+
+// shownParameters are what a connection string may say behind its question mark without a secret in it. Who cannot see them
+// cannot see whether a connection is encrypted, and to whom.
+var shownParameters = []string{"sslmode", "sslrootcert", "sslcert", "target_session_attrs", "connect_timeout", "application_name"}
 
 // String returns the connection string without its secrets. It is built from the parts that may be shown, not by taking
 // the secret parts away.
@@ -29,14 +33,24 @@ func (u DatabaseURL) String() string {
 		return "(not a valid connection string)"
 	}
 	shown := url.URL{Scheme: "postgres", User: url.User(c.User), Path: "/" + c.Database}
+	parameters := url.Values{}
+	if given, err := url.Parse(string(u)); err == nil {
+		for _, name := range shownParameters {
+			if value := given.Query().Get(name); value != "" {
+				parameters.Set(name, value)
+			}
+		}
+	}
 	if strings.HasPrefix(c.Host, "/") {
-		shown.RawQuery = url.Values{"host": {c.Host}, "port": {strconv.Itoa(int(c.Port))}}.Encode()
+		parameters.Set("host", c.Host)
+		parameters.Set("port", strconv.Itoa(int(c.Port)))
 	} else {
 		shown.Host = net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 	}
 	if c.Password != "" {
 		shown.User = url.UserPassword(c.User, "xxxxx")
 	}
+	shown.RawQuery = parameters.Encode()
 	return shown.String()
 }
 

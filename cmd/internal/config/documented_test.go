@@ -18,7 +18,7 @@ import (
 // sources are the files that declare the sections, parsed.
 func sources(t *testing.T) (trees []*ast.File) {
 	t.Helper()
-	for _, file := range []string{"config.go", "ledger.go", "tracing.go"} {
+	for _, file := range []string{"config.go", "ledger.go", "console.go", "tracing.go"} {
 		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -135,11 +135,11 @@ func TestExampleFile(t *testing.T) {
 	} else if want != string(raw) {
 		t.Errorf("%s is not what the comments and tags of the settings say: run this test with UPDATE=1\n%s", example, firstDifference(want, string(raw)))
 	}
-	c, err := Load(Sources{File: example})
+	c, err := Load(From{File: example})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defaults, err := Load(Sources{})
+	defaults, err := Load(From{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestExampleRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := regexp.MustCompile(`(?m)^  #(- |  )`).ReplaceAllString(string(raw), "  $1")
-	c, err := Load(Sources{File: write(t, rules)})
+	c, err := Load(From{File: write(t, rules)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestNamesOfKeys(t *testing.T) {
 			seen[name] = true
 		}
 		if serviceLink.MatchString(k.Env()) || notSettings.MatchString(k.Env()) {
-			t.Errorf("%s is taken for a variable of somebody else", k.Env())
+			t.Errorf("%s is taken for a variable of another program", k.Env())
 		}
 	}
 }

@@ -40,6 +40,8 @@ type fileReader struct {
 	seen     map[string]int // line of each key and section met
 	found    []found
 	rules    []TopicRule
+	carried  []Source
+	folder   string
 	wrong    map[string]bool // keys for which a rule has a wrong value
 	problems []error
 }
@@ -63,8 +65,12 @@ func (f *fileReader) sections(body *yaml.Node) {
 			f.keys(name, value)
 		case name == topicsSection:
 			f.topics(value)
+		case name == sourcesSection:
+			f.sources(value)
+		case name == sourcesDirKey:
+			f.sourcesDir(value)
 		case isMapping(value) || isRules(value):
-			f.problem(section, "unknown section %s; the nearest section is %s", shown(name), Nearest(name, append(names, topicsSection)))
+			f.problem(section, "unknown section %s; the nearest section is %s", shown(name), Nearest(name, append(names, topicsSection, sourcesSection)))
 		default:
 			f.problem(section, "unknown key %s; the nearest key is %s", shown(name), nearestKey(name))
 		}

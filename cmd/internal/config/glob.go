@@ -45,6 +45,11 @@ func fits(glob, name string) bool {
 	return fit
 }
 
+// matching returns the regular expression that matches what a glob stands for, in Go and in PostgreSQL.
+func matching(glob string) string {
+	return "^" + strings.NewReplacer(".", `\.`, "*", ".*", "?", ".").Replace(glob) + "$"
+}
+
 // joint returns a shortest name that both globs stand for, if there is one.
 func joint(a, b string) (name string, exists bool) {
 	type offsets struct{ a, b int }

@@ -50,7 +50,7 @@ func TestTLSAndLoginFitTogether(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Load(Sources{Environ: c.environ})
+			got, err := Load(From{Environ: c.environ})
 			if (err != nil) != (len(c.want) > 0) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
@@ -73,7 +73,7 @@ func TestTLSAndLoginFitTogether(t *testing.T) {
 // The file may have blocks; a key may not be there twice in two ways.
 func TestKafkaBlocks(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{File: write(t, `kafka:
+	c, err := Load(From{File: write(t, `kafka:
   tls:
     enabled: true
     insecure_skip_verify: true
@@ -91,13 +91,13 @@ func TestKafkaBlocks(t *testing.T) {
 	if w := strings.Join(c.Warnings(), "\n"); !strings.Contains(w, "ANY CERTIFICATE IS TAKEN") {
 		t.Errorf("warnings: %s", w)
 	}
-	_, err = Load(Sources{File: write(t, "kafka:\n  tls_enabled: true\n  tls: {enabled: true, ca: x}\n")})
+	_, err = Load(From{File: write(t, "kafka:\n  tls_enabled: true\n  tls: {enabled: true, ca: x}\n")})
 	for _, want := range []string{"kafka.tls_enabled is set twice", "unknown key ca; the block kafka.tls has enabled, ca_file"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
-	open, err := Load(Sources{Environ: []string{"KAFKA_SASL_MECHANISM=plain", "KAFKA_SASL_USERNAME=u", "KAFKA_SASL_PASSWORD=p"}})
+	open, err := Load(From{Environ: []string{"KAFKA_SASL_MECHANISM=plain", "KAFKA_SASL_USERNAME=u", "KAFKA_SASL_PASSWORD=p"}})
 	if err != nil || !strings.Contains(strings.Join(open.Warnings(), "\n"), "readable for everybody") {
 		t.Errorf("%v, warnings %v", err, open.Warnings())
 	}

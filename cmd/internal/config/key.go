@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/nearest"
 	"github.com/postrider/postrider/message"
@@ -156,8 +157,8 @@ func (k Key) unit() time.Duration {
 	panic("config: the name of " + k.String() + " does not end in a unit")
 }
 
-// set parses text and puts it into the Config. The error describes the mistake and the allowed values, and never repeats
-// the value: the caller decides whether the value may be shown.
+// set parses text and puts it into the Config. The error describes the mistake and the allowed values, and repeats
+// no value as a whole: the caller decides whether it may be shown. Of a list it names the wrong items.
 func (k Key) set(c *Config, text string) error {
 	field := k.fieldOf(reflect.ValueOf(c).Elem())
 	text = strings.TrimSpace(text)
@@ -187,11 +188,10 @@ func (k Key) set(c *Config, text string) error {
 			return nil
 		}
 		for item := range strings.SplitSeq(text, ",") {
-			item = strings.TrimSpace(item)
-			if err := k.check(item); err != nil {
-				return err
-			}
-			list = append(list, item)
+			list = append(list, strings.TrimSpace(item))
+		}
+		if err := k.checkItems(list); err != nil {
+			return err
 		}
 		field.Set(reflect.ValueOf(list))
 	default: // string, DatabaseURL and Secret
@@ -207,6 +207,36 @@ func (k Key) set(c *Config, text string) error {
 		field.SetString(text)
 	}
 	return nil
+}
+
+// checkItems looks at each item of a list, and names all that are wrong where there are several items. An item that may
+// have a password in it is named by its place.
+func (k Key) checkItems(list []string) error {
+	var faults []string
+	items := map[string][]string{} // by what is wrong with them
+	for i, item := range list {
+		err := k.check(item)
+		if err == nil {
+			continue
+		}
+		if items[err.Error()] == nil {
+			faults = append(faults, err.Error())
+		}
+		name := shownText(item)
+		if name == "" {
+			name = fmt.Sprintf("item %d", i+1)
+		}
+		items[err.Error()] = append(items[err.Error()], name)
+	}
+	for i, fault := range faults {
+		if len(list) > 1 {
+			faults[i] = strings.Join(items[fault], ", ") + ": " + fault
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(faults, "; "))
 }
 
 // channelWord is what fits into the type of a CloudEvent between two dots.
@@ -238,6 +268,11 @@ func (k Key) check(text string) error {
 		}
 		return nil
 	case "optional": // any text, or none
+		return nil
+	case "label": // or none
+		if access.Misleads(text) {
+			return errors.New("it must not have control characters, marks of direction or invisible characters: the pages would show something else")
+		}
 		return nil
 	case "database":
 		return checkDatabaseURL(text)
@@ -272,6 +307,14 @@ func (k Key) check(text string) error {
 			return errors.New("it must be scheme, host and port as browsers show them: https://postrider.example.com, in small letters, without a path or /")
 		}
 		return nil
+	case "network":
+		return checkNetwork(text)
+	case "group_scopes":
+		return checkGroupScopes(text)
+	case "issuer":
+		return checkIssuer(text)
+	case "header_name":
+		return checkHeaderName(text)
 	case "redact_path":
 		return checkRedaction(dlq.RedactionRules{Paths: []string{text}})
 	case "redact_header":

@@ -21,7 +21,8 @@ type Staleness struct {
 	// BatchSize is how many tasks one transaction of a pass takes; a pass goes on until nothing is stale.
 	// Defaults to 100.
 	BatchSize int `key:"batch_size" default:"100" min:"1" max:"10000" help:"stale tasks in one transaction of the detector"`
-	// DryRun only says what would be done, in the log and the metrics. Defaults to false.
+	// DryRun only says what would be done: each pass names the tasks of one batch in the log, and says whether that was all
+	// (unfinished). Metrics do not count them. Defaults to false.
 	DryRun bool `key:"dry_run" default:"false" help:"only say which tasks are stale, change nothing"`
 	// WaitingForDependenciesMinutes is how long a task may wait for dependencies, unless its template or
 	// namespace says otherwise. Defaults to 60.
@@ -99,6 +100,7 @@ var blocks = []block{
 	{"staleness", "actions", "", []string{"auto_transition_to_error", "auto_move_to_dlq", "emit_events", "event_channel"}},
 	{"dlq", "reasons", "reason_", []string{"staleness_timeout", "max_retries_exceeded", "worker_unavailable", "dependency_cycle_detected"}},
 	{"collector", "headers", "headers_", []string{"topic", "partition", "offset", "timestamp", "group", "attempts", "code", "error", "stack"}},
+	{"console", "oidc", "oidc_", []string{"issuer", "label", "client_id", "client_secret", "client_secret_file", "scopes", "name_claim", "groups_claim"}},
 	{"archive", "policies", "", []string{"archive_completed", "archive_failed", "archive_cancelled", "archive_dlq_resolved"}},
 }
 

@@ -8,7 +8,7 @@ import (
 // The blocks of the seed's file are read as the keys of the section.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{File: write(t, `
+	c, err := Load(From{File: write(t, `
 staleness:
   enabled: true
   detection_interval_seconds: 120
@@ -81,7 +81,7 @@ func TestMistakesInBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refused(t, Sources{File: write(t, c.file)}, c.want, "")
+			refused(t, From{File: write(t, c.file)}, c.want, "")
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Sources says where settings come from.
-type Sources struct {
+// From says where settings come from.
+type From struct {
 	// File is the path of the YAML file; empty for none.
 	File string
 	// Environ is the environment, as os.Environ returns it.
@@ -22,7 +22,7 @@ type Sources struct {
 	Defaults map[string]string
 }
 
-// found is a value met in a source, with its origin for messages.
+// found is a value met in one of these places, with its origin for messages.
 type found struct {
 	key    Key
 	text   string
@@ -31,29 +31,30 @@ type found struct {
 
 func foundValue(k Key, text, origin string) found { return found{key: k, text: text, origin: origin} }
 
-// Load reads the settings. The error joins every mistake found, in all sources, one a line.
-func Load(s Sources) (Config, error) {
+// Load reads the settings. The error joins every mistake found, in all places, one a line.
+func Load(from From) (Config, error) {
 	var values []found
 	var problems []error
 	for _, k := range keys() {
 		if k.Default != "" {
 			values = append(values, foundValue(k, k.Default, "default"))
 		}
-		if text, replaced := s.Defaults[k.String()]; replaced {
+		if text, replaced := from.Defaults[k.String()]; replaced {
 			values = append(values, foundValue(k, text, "default"))
 		}
 	}
 	c := Config{origins: map[string]string{}}
 	wrong := map[string]bool{}
-	if s.File != "" {
-		f := file(s.File)
+	if from.File != "" {
+		f := file(from.File)
 		values, problems, c.Topics = append(values, f.found...), append(problems, f.problems...), f.rules
+		c.Sources, c.SourcesDir = f.carried, f.folder
 		maps.Copy(wrong, f.wrong)
 	}
-	v, p := environment(s.Environ)
+	v, p := environment(from.Environ)
 	values, problems = append(values, v...), append(problems, p...)
 	for _, k := range keys() {
-		if text, given := s.Flags[k.String()]; given {
+		if text, given := from.Flags[k.String()]; given {
 			values = append(values, foundValue(k, text, "flag --"+k.Flag()))
 		}
 	}
@@ -74,14 +75,21 @@ func Load(s Sources) (Config, error) {
 
 // quoted shows the value, unless it is secret or looks as if it had a password in it.
 func (f found) quoted() string {
-	if f.key.Secret() || strings.Contains(f.text, "@") {
+	if text := shownText(f.text); text != "" && !f.key.Secret() {
+		return " is " + text
+	}
+	return ""
+}
+
+// shownText is a text in quotes and not too long; empty where it looks as if it had a password in it.
+func shownText(text string) string {
+	if strings.Contains(text, "@") {
 		return ""
 	}
-	text := f.text
 	if r := []rune(text); len(r) > 100 {
 		text = string(r[:100]) + "…"
 	}
-	return " is " + strconv.Quote(text)
+	return strconv.Quote(text)
 }
 
 // Require returns an error that says how to set the first of the keys that is not set.

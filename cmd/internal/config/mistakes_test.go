@@ -72,7 +72,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := Sources{Environ: c.environ, Flags: c.flags}
+			s := From{Environ: c.environ, Flags: c.flags}
 			if c.file != "" {
 				s.File = write(t, c.file)
 			}
@@ -82,7 +82,7 @@ func TestMistakes(t *testing.T) {
 }
 
 // refused fails the test unless settings are refused in words that have these parts, and not the other one.
-func refused(t *testing.T, s Sources, parts []string, not string) {
+func refused(t *testing.T, s From, parts []string, not string) {
 	t.Helper()
 	got, err := Load(s)
 	if err == nil {
@@ -112,11 +112,11 @@ func TestNotMistakes(t *testing.T) {
 		"POSTRIDER_METRICS_SERVICE_HOST=10.0.0.1", "OUTBOX_PORT_80_TCP_ADDR=10.0.0.1",
 	}
 	for _, file := range []string{"", "# nothing\n", "---\n", "outbox:\n", "outbox:\n  dispatches:\n", "{}\n", "topics:\n", "topics: []\n"} {
-		if _, err := Load(Sources{File: write(t, file), Environ: environ}); err != nil {
+		if _, err := Load(From{File: write(t, file), Environ: environ}); err != nil {
 			t.Errorf("file %q: %v", file, err)
 		}
 	}
-	if _, err := Load(Sources{File: "/nowhere/postrider.yaml"}); err == nil || !strings.Contains(err.Error(), "/nowhere/postrider.yaml") {
+	if _, err := Load(From{File: "/nowhere/postrider.yaml"}); err == nil || !strings.Contains(err.Error(), "/nowhere/postrider.yaml") {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestBrokers(t *testing.T) {
 		"kafka://localhost:9092": false, "a:1,": false, "a:1,,b:2": false, "a b:9092": false, "fe80::1:9092": false, "-a:1": false, "a/b:1": false,
 		"localhost:+1": false, "a:1 b:2": false, "user:" + sentinel + "@host:9092": false,
 	} {
-		_, err := Load(Sources{Flags: map[string]string{"kafka.brokers": text}})
+		_, err := Load(From{Flags: map[string]string{"kafka.brokers": text}})
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -145,7 +145,7 @@ func TestDatabaseURLs(t *testing.T) {
 		"postgres://u:p@h/d", "postgresql://u:p%40%2F@h:5432/d?sslmode=require", "host=/tmp dbname=d", "postgres://h1:1,h2:2/d?target_session_attrs=read-write",
 		"postgres:///d?host=/var/run/postgresql",
 	} {
-		if _, err := Load(Sources{Flags: map[string]string{"database.url": text}}); err != nil {
+		if _, err := Load(From{Flags: map[string]string{"database.url": text}}); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -157,7 +157,7 @@ func TestDatabaseURLs(t *testing.T) {
 		"postgres://u:x@h/d?sslrootcert=/nowhere/" + sentinel + "&sslmode=verify-full", "postgres:// u:" + sentinel,
 		"postgres://u:x@" + sentinel + "@h/d", "postgres://u:x@" + sentinel + "@h:5432,h2/d?sslmode=disable",
 	} {
-		_, err := Load(Sources{Flags: map[string]string{"database.url": text}})
+		_, err := Load(From{Flags: map[string]string{"database.url": text}})
 		if err == nil {
 			t.Errorf("%q is accepted", text)
 			continue
@@ -168,6 +168,9 @@ func TestDatabaseURLs(t *testing.T) {
 	}
 	if got := DatabaseURL("postgres://u:%" + sentinel).String(); strings.Contains(got, sentinel) {
 		t.Errorf("an invalid string is shown: %s", got)
+	}
+	if got := DatabaseURL("postgres://u:" + sentinel + "@h/d?sslmode=verify-full&connect_timeout=3&options=-c%20a.b%3D" + sentinel).String(); got != "postgres://u:xxxxx@h:5432/d?connect_timeout=3&sslmode=verify-full" {
+		t.Error(got)
 	}
 	if got := DatabaseURL("host=/tmp/x dbname=d user=u").String(); got != "postgres://u@/d?host=%2Ftmp%2Fx&port=5432" {
 		t.Errorf("socket: %s", got)

@@ -225,6 +225,22 @@ func (c Config) OwnTopics() map[string]string {
 	return own
 }
 
+// AttemptRules returns after how many attempts events are given up, each with a regular expression of the topics: of those
+// that match a topic the last counts. The first is for all.
+func (c Config) AttemptRules() (topics []string, attempts []int) {
+	topics, attempts = []string{""}, []int{c.Outbox.MaxAttempts}
+	for _, r := range c.Topics {
+		for _, v := range r.values {
+			if v.name == "max_attempts" {
+				var own Config
+				v.give(&own)
+				topics, attempts = append(topics, matching(r.match)), append(attempts, own.Outbox.MaxAttempts)
+			}
+		}
+	}
+	return topics, attempts
+}
+
 // LongestRetry is as long as the delay between the attempts of any topic's events can be, jitter included.
 func (c Config) LongestRetry() time.Duration {
 	longest := max(c.Outbox.RetryMax, c.Outbox.RetryBase) // see TopicSettings

@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,7 @@ topics:
 // Rules apply from top to bottom, each to what it names, and the later one wins.
 func TestTopicSettings(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{File: write(t, threeRules), Environ: []string{"OUTBOX_STORM_EVENTS=50"}})
+	c, err := Load(From{File: write(t, threeRules), Environ: []string{"OUTBOX_STORM_EVENTS=50"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestTopicSettings(t *testing.T) {
 func TestExplainTopic(t *testing.T) {
 	t.Parallel()
 	path := write(t, threeRules)
-	c, err := Load(Sources{File: path, Environ: []string{"DLQ_TOPIC=dead"}, Flags: map[string]string{"kafka.max_message_bytes": "5000"}})
+	c, err := Load(From{File: path, Environ: []string{"DLQ_TOPIC=dead"}, Flags: map[string]string{"kafka.max_message_bytes": "5000"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestMistakesInTopics(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refused(t, Sources{File: write(t, c.file)}, c.want, c.not)
+			refused(t, From{File: write(t, c.file)}, c.want, c.not)
 		})
 	}
 }
@@ -162,7 +163,7 @@ func TestRetryOfRulesTogether(t *testing.T) {
 		"topics:\n  - {match: a*, retry_base_ms: 90000}\n  - {match: '*', retry_max_ms: 100000}\n",
 		"topics:\n  - {match: a.*, retry_base_ms: 50000}\n  - {match: b.*, retry_max_ms: 2000}\n",
 	} {
-		if _, err := Load(Sources{File: write(t, file)}); err != nil {
+		if _, err := Load(From{File: write(t, file)}); err != nil {
 			t.Errorf("%s%v", file, err)
 		}
 	}
@@ -183,7 +184,7 @@ func TestAcceptedRulesGiveValidSettings(t *testing.T) {
 			}
 		}
 		f := parse("postrider.yaml", []byte(text.String()))
-		c, err := Load(Sources{})
+		c, err := Load(From{})
 		if err != nil || len(f.problems) > 0 {
 			t.Fatal(err, f.problems)
 		}
@@ -201,7 +202,7 @@ func TestAcceptedRulesGiveValidSettings(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{Environ: []string{"KAFKA_MAX_MESSAGE_BYTES=5000"}, File: write(t, `kafka: {brokers: h:1}
+	c, err := Load(From{Environ: []string{"KAFKA_MAX_MESSAGE_BYTES=5000"}, File: write(t, `kafka: {brokers: h:1}
 topics:
   - match: postrider.dlq
     max_attempts: 1
@@ -231,7 +232,7 @@ topics:
 func TestSettingsSayTheirOrigin(t *testing.T) {
 	t.Parallel()
 	path := write(t, "outbox:\n  dispatches: 2\n  batch_size: 5\n")
-	c, err := Load(Sources{File: path, Environ: []string{"A2A_OUTBOX_BATCH_SIZE=6", "DATABASE_URL=postgres://u:" + sentinel + "@h/d"},
+	c, err := Load(From{File: path, Environ: []string{"A2A_OUTBOX_BATCH_SIZE=6", "DATABASE_URL=postgres://u:" + sentinel + "@h/d"},
 		Flags: map[string]string{"http.address": ":1"}, Defaults: map[string]string{"log.format": "text"}})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +276,7 @@ func TestTopicKeysAreKeys(t *testing.T) {
 // Every dead-letter topic that an event may go to is Postrider's own, and that of lifecycle events; a topic of events is not.
 func TestOwnTopics(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{
+	c, err := Load(From{
 		File:  write(t, "topics:\n  - match: orders.*\n    dlq_topic: dead.orders\n  - match: '*.eu'\n    dlq_topic: dead.eu\n  - match: orders.eu\n    max_attempts: 3\n"),
 		Flags: map[string]string{"dlq.topic": "dead", "tasks.lifecycle_topic": "life", "collector.topics": "theirs-dlt"},
 	})
@@ -288,10 +289,34 @@ func TestOwnTopics(t *testing.T) {
 	}
 }
 
+// What is written down about attempts says of every topic what the relay goes by.
+func TestAttemptRules(t *testing.T) {
+	t.Parallel()
+	c, err := Load(From{
+		File:  write(t, "topics:\n  - match: orders.*\n    max_attempts: 20\n  - match: '*.eu'\n    dlq_topic: dead.eu\n  - match: orders.?u\n    max_attempts: 3\n"),
+		Flags: map[string]string{"outbox.max_attempts": "7"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	topics, attempts := c.AttemptRules()
+	for topic, want := range map[string]int{"orders": 7, "orders.de": 20, "orders.eu": 3, "ordersxeu": 7, "my.orders.eu": 7, "orders.eu.x": 20} {
+		got := 0
+		for i, expression := range topics {
+			if regexp.MustCompile(expression).MatchString(topic) {
+				got = attempts[i]
+			}
+		}
+		if relays := c.TopicSettings(topic).Retry.MaxAttempts; got != want || relays != want {
+			t.Errorf("the events of %s have %d attempts, the relay goes by %d, want %d", topic, got, relays, want)
+		}
+	}
+}
+
 // No topic's events wait longer for a retry than is said.
 func TestLongestRetry(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{File: write(t, threeRules)})
+	c, err := Load(From{File: write(t, threeRules)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +328,7 @@ func TestLongestRetry(t *testing.T) {
 			t.Errorf("%s waits %v", topic, d)
 		}
 	}
-	if c, err = Load(Sources{Flags: map[string]string{"outbox.retry_base_ms": "90000", "outbox.retry_max_ms": "100000"}}); err != nil || c.LongestRetry() != 2*time.Minute {
+	if c, err = Load(From{Flags: map[string]string{"outbox.retry_base_ms": "90000", "outbox.retry_max_ms": "100000"}}); err != nil || c.LongestRetry() != 2*time.Minute {
 		t.Errorf("the longest retry is %v, %v, want 2m", c.LongestRetry(), err)
 	}
 }

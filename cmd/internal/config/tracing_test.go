@@ -15,7 +15,7 @@ func TestTracingMistakes(t *testing.T) {
 		"tracing.headers":  {"sentinel", "=sentinel", "a b=sentinel", "a=1,sentinel", "a=%zzsentinel", "a=sentinel%0d%0ax: y"},
 	} {
 		for _, value := range values {
-			_, err := Load(Sources{Flags: map[string]string{key: value}})
+			_, err := Load(From{Flags: map[string]string{key: value}})
 			if err == nil || !strings.Contains(err.Error(), key) {
 				t.Errorf("%s %q: %v", key, value, err)
 			} else if key == "tracing.headers" && strings.Contains(err.Error(), "sentinel") {
@@ -27,7 +27,7 @@ func TestTracingMistakes(t *testing.T) {
 
 func TestTracingSettings(t *testing.T) {
 	t.Parallel()
-	c, err := Load(Sources{Environ: []string{"TRACING_ENABLED=1", "TRACING_ENDPOINT=https://otel.example:4318/in", "TRACING_HEADERS=authorization=Bearer sentinel, x=a%2Cb"}})
+	c, err := Load(From{Environ: []string{"TRACING_ENABLED=1", "TRACING_ENDPOINT=https://otel.example:4318/in", "TRACING_HEADERS=authorization=Bearer sentinel, x=a%2Cb"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +49,12 @@ func TestTracingWarnings(t *testing.T) {
 	for key, value := range map[string]string{
 		"tracing.endpoint": "http://otel:4318", "tracing.headers": "x=sentinel", "tracing.headers_file": "/run/headers", "tracing.database": "true", "tracing.kafka_client": "1",
 	} {
-		c, err := Load(Sources{Flags: map[string]string{key: value}})
+		c, err := Load(From{Flags: map[string]string{key: value}})
 		said := strings.Join(c.Warnings(), "\n")
 		if err != nil || len(c.tracingWarnings()) != 1 || !strings.Contains(said, key+" is given (flag --") || !strings.Contains(said, "tracing.enabled is false") || strings.Contains(said, "sentinel") {
 			t.Errorf("%s: %v, %s", key, err, said)
 		}
-		c, err = Load(Sources{Flags: map[string]string{key: value, "tracing.enabled": "true"}})
+		c, err = Load(From{Flags: map[string]string{key: value, "tracing.enabled": "true"}})
 		if err != nil || len(c.tracingWarnings()) != 0 {
 			t.Errorf("%s beside tracing.enabled: %v, %q", key, err, c.tracingWarnings())
 		}
@@ -64,12 +64,12 @@ func TestTracingWarnings(t *testing.T) {
 // The file has what the setting would have, is read each time, and nothing in it is ever said.
 func TestTracingHeadersFile(t *testing.T) {
 	t.Parallel()
-	_, err := Load(Sources{Environ: []string{"TRACING_HEADERS=a=sentinel", "TRACING_HEADERS_FILE=/run/headers"}})
+	_, err := Load(From{Environ: []string{"TRACING_HEADERS=a=sentinel", "TRACING_HEADERS_FILE=/run/headers"}})
 	if err == nil || !strings.Contains(err.Error(), "tracing.headers (environment variable TRACING_HEADERS) and tracing.headers_file (environment variable TRACING_HEADERS_FILE) are both set") || strings.Contains(err.Error(), "sentinel") {
 		t.Errorf("both: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "headers")
-	c, err := Load(Sources{Flags: map[string]string{"tracing.enabled": "true", "tracing.headers_file": path}})
+	c, err := Load(From{Flags: map[string]string{"tracing.enabled": "true", "tracing.headers_file": path}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,11 @@ func (c *Config) validate(wrong map[string]bool) []error {
 	if !wrong["tracing.headers"] {
 		problems = append(problems, c.checkTracing()...)
 	}
-	return problems
+	if !slices.ContainsFunc([]string{"http.trusted_proxies", "console.group_scopes", "console.url", "console.oidc_issuer", "console.oidc_scopes", "console.proxy_user_header", "console.proxy_groups_header"},
+		func(name string) bool { return wrong[name] }) {
+		problems = append(problems, c.checkSignIn()...)
+	}
+	return append(problems, c.checkSources(wrong)...)
 }
 
 // checkRetry compares the two retry delays of the sections, and the two delays of topics that rules match: where two
@@ -145,7 +149,7 @@ func sessionTimeout(text string) (time.Duration, error) {
 
 // Warnings returns the settings that are allowed and probably not meant, each with its origin.
 func (c Config) Warnings() []string {
-	warnings := append(c.KafkaWarnings(), c.tracingWarnings()...)
+	warnings := slices.Concat(c.KafkaWarnings(), c.tracingWarnings(), c.consoleWarnings())
 	topics := c.CollectedTopics()
 	sectionLimit, _ := named("kafka.max_message_bytes")
 	for _, r := range c.Topics {
@@ -162,7 +166,7 @@ func (c Config) Warnings() []string {
 		}
 	}
 	for _, k := range keys() {
-		if k.Required && k.text(c) == "" {
+		if k.Required && k.text(c) == "" && (k.String() != "database.url" || !c.HasSources()) {
 			warnings = append(warnings, fmt.Sprintf("%s is not set here; postrider serve needs it, from this file, %s or --%s", k, k.Env(), k.Flag()))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/testenv/pgproxy"
 )
@@ -35,7 +37,8 @@ func TestTheDatabaseIsAway(t *testing.T) {
 	}
 	b.get("/causes").is(t, http.StatusServiceUnavailable).has(t, "The database does not answer")
 	b.post("/holds/1/release").is(t, http.StatusServiceUnavailable).has(t, "Nothing was changed")
-	r.browser().post("/login", "key", r.keys[access.Read]).is(t, http.StatusServiceUnavailable).has(t, "nobody can be signed in now")
+	b.post("/investigations/"+uuid.NewString()+"/send", "what", "edit", "payload", "<typed>").is(t, http.StatusServiceUnavailable).has(t, "What you typed", "readonly", ">\n&lt;typed&gt;</textarea>")
+	r.browser().post("/login", "key", r.keys[access.Read]).is(t, http.StatusServiceUnavailable).has(t, "no sign-in is possible now")
 	stranger := r.browser().get("/")
 	if strings.Contains(stranger.text, "orders") {
 		t.Error("a stranger is shown figures while the database is away")

@@ -7,16 +7,18 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/oidclogin"
 	"github.com/postrider/postrider/internal/dlq"
-	"github.com/postrider/postrider/internal/relay"
 )
 
 // API runs operations of the HTTP API in the process; *httpapi.API is one.
@@ -24,28 +26,56 @@ type API interface {
 	Call(ctx context.Context, method, path string, query url.Values, body any) (any, error)
 }
 
+// inPages asks an API for no larger pages than it gives.
+type inPages struct {
+	API
+	most int
+}
+
+func (p inPages) Call(ctx context.Context, method, path string, query url.Values, body any) (any, error) {
+	if n, err := strconv.Atoi(query.Get("page_size")); err == nil && n > p.most {
+		query = maps.Clone(query)
+		query.Set("page_size", strconv.Itoa(p.most))
+	}
+	return p.API.Call(ctx, method, path, query, body)
+}
+
 // Sessions know who is signed in; access.Recently is one.
 type Sessions interface {
-	// Session may know it from a moment ago; SessionNow looks it up, for what changes something.
-	Session(ctx context.Context, token string) (access.Session, error)
-	SessionNow(ctx context.Context, token string) (access.Session, error)
+	Session(ctx context.Context, token string, use access.Use) (access.Session, error)
 	SessionByKey(ctx context.Context, key string, age time.Duration) (access.Session, string, error)
 	SessionByLink(ctx context.Context, link string, age time.Duration) (access.Session, string, error)
+	SessionByPerson(ctx context.Context, p access.Person, age time.Duration) (access.Session, string, error)
 	LinkOf(ctx context.Context, link string) (name string, err error)
 	EndSession(ctx context.Context, id string) error
+	// OtherSessionsOf are the newest of the other sessions of a person, and how many there are; EndSessionsOf ends some of
+	// them, and EndOtherSessionsOf all others. Both return the ids of the ended sessions.
+	OtherSessionsOf(ctx context.Context, of access.Session) (newest []access.OwnSession, all int, err error)
+	EndSessionsOf(ctx context.Context, of access.Session, ids ...string) ([]string, error)
+	EndOtherSessionsOf(ctx context.Context, of access.Session) ([]string, error)
 }
 
-// Outbox has figures of the log for plots; *postgres.Store of internal/relay is one.
+// Outbox has what the API does not: latencies, and headers of many events for comparing; *postgres.Store of internal/relay is one.
 type Outbox interface {
-	Delivered(ctx context.Context, after int64, since time.Time) (last int64, counts []relay.TimeCount, err error)
 	Latency(ctx context.Context) (half, most time.Duration, known bool, err error)
+	EventHeaders(ctx context.Context, ids []int64) (map[int64][]byte, error)
 }
 
-// Investigations have figures of dead letters for plots; *postgres.Investigations of internal/dlq is one.
+// Investigations have figures of causes, messages and keys for lists, and parts of what the API reads as a whole;
+// *postgres.Investigations of internal/dlq is one.
 type Investigations interface {
+	Groups(ctx context.Context, ids []uuid.UUID) ([]dlq.Group, error)
+	GroupStates(ctx context.Context) (groups map[dlq.GroupState]int64, pending int64, err error)
 	GroupHours(ctx context.Context, groups []uuid.UUID) (map[uuid.UUID][]dlq.HourCount, error)
-	OpenedSince(ctx context.Context, since time.Time) (counts []dlq.HourCount, next time.Time, err error)
 	Messages(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error)
+	Keys(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error)
+	PendingOf(ctx context.Context, t dlq.SubjectType) (int64, error)
+}
+
+// Pinger asks the database for nothing. It does not wait for the connections that pages use: a full pool is no silence.
+type Pinger interface {
+	Ping(ctx context.Context) error
+	Close(ctx context.Context) error
 }
 
 // Config is what a Console is made of. API, Sessions, Outbox and Investigations are required.
@@ -54,20 +84,34 @@ type Config struct {
 	API API
 	// Sessions know who is signed in. Required.
 	Sessions Sessions
-	// Outbox and Investigations have the figures of plots. Required.
+	// Outbox and Investigations have the figures that the API does not have. Required.
 	Outbox         Outbox
 	Investigations Investigations
 	// Failures limits how often an address may present a key or a link that does not work; it is the API's limiter.
 	// Defaults to no limit.
 	Failures *access.Limiter
+	// PageSizeMax is how many items the API lists at once; it is dlq.page_size_max. Defaults to 100.
+	PageSizeMax int
 	// URL is where browsers reach the console; with https, cookies are for https alone. Defaults to "", this machine.
 	URL string
 	// Name says which installation it is. Defaults to "".
 	Name string
 	// SessionAge is how long a session lasts at most. Defaults to 12h.
 	SessionAge time.Duration
+	// Groups say what people may do who are named by the provider or the proxy. Defaults to nothing.
+	Groups access.GroupScopes
+	// Provider is the OpenID provider at which people sign in. Defaults to none.
+	Provider *oidclogin.Provider
+	// ProviderLabel is what the button calls it. Defaults to the host of its issuer.
+	ProviderLabel string
+	// UserHeader and GroupsHeader are the headers in which a trusted proxy (package forwarded) names the person and the
+	// person's groups. Default to "": no header does.
+	UserHeader, GroupsHeader string
 	// Every is how often figures are read while a page asks for them. Defaults to 2s.
 	Every time.Duration
+	// Database is the database that all of them use, on a connection of its own. Run closes it. Defaults to none: a database
+	// that is silent, instead of away, is noticed when a read has taken as long as it may.
+	Database Pinger
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 }
@@ -77,6 +121,7 @@ type Console struct {
 	cfg     Config
 	log     *slog.Logger
 	figures *sampler
+	table   []page // all pages
 	pages   *renderer
 	handler http.Handler
 	cookies cookies
@@ -99,13 +144,17 @@ func New(cfg Config) (*Console, error) {
 	if cfg.SessionAge == 0 {
 		cfg.SessionAge = 12 * time.Hour
 	}
+	if cfg.PageSizeMax == 0 {
+		cfg.PageSizeMax = 100
+	}
+	cfg.API = inPages{cfg.API, cfg.PageSizeMax}
 	if cfg.Every == 0 {
 		cfg.Every = 2 * time.Second
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	pages, err := newRenderer()
+	renderer, err := newRenderer()
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +162,14 @@ func New(cfg Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{cfg: cfg, log: cfg.Logger.With("component", "console"), pages: pages, cookies: cookies{own: own}, ended: make(chan struct{})}
-	c.figures = &sampler{api: cfg.API, outbox: cfg.Outbox, investigations: cfg.Investigations, every: cfg.Every, log: c.log, changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	if cfg.Provider != nil && cfg.ProviderLabel == "" {
+		if at, err := url.Parse(cfg.Provider.Issuer()); err == nil {
+			cfg.ProviderLabel = at.Host
+		}
+	}
+	c := &Console{cfg: cfg, log: cfg.Logger.With("component", "console"), table: pages(), pages: renderer, cookies: cookies{own: own}, ended: make(chan struct{})}
+	c.figures = &sampler{api: cfg.API, outbox: cfg.Outbox, investigations: cfg.Investigations, every: cfg.Every, log: c.log, database: cfg.Database, silent: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c.cfg.Sessions = promptly{cfg.Sessions, c.figures}
 	c.handler = c.routes()
 	return c, nil
 }
@@ -139,15 +194,20 @@ func (c *Console) routes() http.Handler {
 	mux.Handle("GET /console/static/", http.StripPrefix("/console/static/", cached(http.FileServerFS(files))))
 	mux.HandleFunc("GET /login", c.showLogin)
 	mux.HandleFunc("POST /login", c.login)
+	mux.HandleFunc("POST /login/proxy", c.loginByProxy)
+	if c.cfg.Provider != nil {
+		mux.HandleFunc("GET /login/oidc", c.beginOIDC)
+		mux.HandleFunc("GET "+oidcBack, c.finishOIDC)
+	}
 	mux.HandleFunc("POST /logout", c.logout)
 	mux.HandleFunc("GET /console/events", c.events)
-	for _, p := range pages() {
+	for _, p := range c.table {
 		mux.HandleFunc(p.pattern, c.serve(p))
 	}
-	mux.HandleFunc("/", c.serve(page{pattern: "/", scope: access.Read, show: notFound}))
+	mux.HandleFunc(anyPath, c.serve(page{pattern: anyPath, scope: access.Read, show: notFound}))
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.stranger(w, r, http.StatusForbidden, "This came from another site, and was not done.",
+		c.refusePage(w, r, http.StatusForbidden, "This came from another site, and was not done.",
 			"Open the console itself, and do it there. If this is the console, its address differs from console.url.")
 	}))
 	return guarded(c.sameHost(crossOrigin.Handler(mux)))

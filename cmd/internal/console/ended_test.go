@@ -82,3 +82,45 @@ func TestEndsAreTold(t *testing.T) {
 		t.Error("a plan with headers cannot be started")
 	}
 }
+
+// TestAnEndedOperationAgreesWithItsItems: no page says that all arrived while the outcome of one is not known, that all is done
+// while one was skipped, or that an item waits for a turn that never comes.
+func TestAnEndedOperationAgreesWithItsItems(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	of := func(kind dlq.OperationKind, state dlq.OperationState, done, skipped, failed, delivered, back int64) *operationView {
+		return viewOperation(api.Operation{Kind: kind, State: state, Name: "n", Items: 4, Done: done, Skipped: skipped, Failed: failed, Delivered: delivered, CameBack: back, StartedAt: &now, FinishedAt: &now})
+	}
+	for _, c := range []struct {
+		v               *operationView
+		says, mark, was string
+	}{
+		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 4, 0), "n is done: all 4 arrived.", "fine", "Done"},
+		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 2, 0), "n ended: 2 of 4 arrived, 0 failed again, 0 were not sent, 2 are still on the way.", "held", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Completed, 3, 1, 0, 2, 1), "n ended: 2 of 4 arrived, 1 failed again, 1 was not sent.", "failing", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Completed, 3, 0, 1, 2, 0), "n ended: 2 of 4 arrived, 0 failed again, 1 was not sent, 1 is still on the way.", "held", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 0, 0), "n ended: 0 of 4 arrived, 0 failed again, 0 were not sent, 4 are still on the way.", "held", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Aborted, 3, 0, 0, 1, 1), "n was ended: of 4 messages, 3 were sent; 1 arrived, 1 failed again, 1 is still on the way.", "failing", "Ended"},
+		{of(dlq.OpResolve, dlq.Completed, 4, 0, 0, 0, 0), "n is done: 4 of 4.", "fine", "Done"},
+		{of(dlq.OpResolve, dlq.Completed, 3, 1, 0, 0, 0), "n ended: 3 of 4 investigations were closed, 1 was not.", "held", "Done in part"},
+		{of(dlq.OpPurge, dlq.Completed, 1, 2, 1, 0, 0), "n ended: 1 of 4 investigations was removed, 3 were not.", "held", "Done in part"},
+	} {
+		if c.v.Say.Text != c.says || c.v.Say.Mark != c.mark || c.v.Words.Word != c.was {
+			t.Errorf("it says %q (%s, %s), want %q (%s, %s)", c.v.Say.Text, c.v.Say.Mark, c.v.Words.Word, c.says, c.mark, c.was)
+		}
+		if strings.Contains(c.v.Say.More, "closed") || strings.Contains(c.v.Say.More, "open as before") {
+			t.Errorf("it says of investigations that others may have treated: %q", c.v.Say.More)
+		}
+		if last := c.v.Shares[len(c.v.Shares)-1]; last.Name != "Left out" {
+			t.Errorf("what has not been treated is %q", last.Name)
+		}
+		waiting := itemWords(c.v.Operation, api.OperationItem{State: dlq.ItemWaiting})
+		arrived := itemWords(c.v.Operation, api.OperationItem{State: dlq.ItemDone, Outcome: new(dlq.ItemDelivered)})
+		if waiting.Word != "Left out" || arrived.Word != "Arrived" {
+			t.Errorf("the items are %q and %q", waiting.Word, arrived.Word)
+		}
+	}
+	if words := itemWords(api.Operation{State: dlq.Running}, api.OperationItem{State: dlq.ItemWaiting}); words.Word != "Waits" {
+		t.Errorf("an item of an operation that goes on is %q", words.Word)
+	}
+}

@@ -19,21 +19,18 @@ func showEvent(v *visit) error {
 }
 
 // revealEvent shows what an event carries. The API writes into the audit log who looks.
-func revealEvent(v *visit) (string, error) {
-	back := "/outbox/" + v.id()
+func revealEvent(v *visit, as string) error {
 	e, err := v.readEvent()
 	if err != nil {
-		return back, err
+		return err
 	}
 	carries, err := get[api.EventPayload](v, "/outbox/"+v.id()+"/payload", nil)
 	if err != nil {
-		return back, err
+		return err
 	}
-	e.carry(carries, v.FormValue("as"))
+	e.carry(carries, as)
 	v.frame.View = e
-	v.console.write(v.writer, v.Request, http.StatusOK, "event", v.frame)
-	v.wrote = true
-	return "", nil
+	return nil
 }
 
 // carry adds what the event carries, shown in a way.
@@ -43,7 +40,7 @@ func (e *eventView) carry(p api.EventPayload, as string) {
 		e.Body = body{Kind: "tombstone", None: "It is a tombstone: Kafka’s null, which deletes its key from a compacted topic."}
 		return
 	}
-	e.Body = showBytes(bytesOf(p.Payload), as)
+	e.Body = showBytes(bytesOf(p.Payload), false, as)
 }
 
 // eventHeaders reads the headers of an event: an object of texts, or pairs.

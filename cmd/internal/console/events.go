@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,16 +10,33 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 )
 
-// maxStreams is how many open pages hear of changes at once; the others load anew by hand.
-const maxStreams = 1000
+const (
+	// maxStreams is how many open pages hear of changes at once; the others load anew by hand.
+	maxStreams = 1000
+	// sessionCheck is how often a stream of events looks whether its session still works.
+	sessionCheck = 2 * time.Second
+)
 
 // events tells a page when there is something new to show, by Server-Sent Events. It tells no content: the page loads itself
 // in the name of its person. It ends with the session, and with the process.
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	token := c.cookies.get(r, sessionCookie)
-	person, err := c.cfg.Sessions.Session(r.Context(), token)
-	if err != nil || !person.Actor().May(access.Read) {
-		http.Error(w, "nobody is signed in, or may not read", http.StatusUnauthorized)
+	look := func() (access.Session, error) { // it does not wait for a connection for long: the page hears nothing meanwhile
+		ctx, cancel := context.WithTimeout(r.Context(), silenceLimit)
+		defer cancel()
+		return c.cfg.Sessions.Session(ctx, token, access.Watching)
+	}
+	person, err := look()
+	if err != nil && !errors.Is(err, access.ErrUnknownSession) {
+		known, is := c.known.find(token)
+		if !is {
+			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		person, err = known, nil // the page is told that it is not live, and when it is again
+	}
+	if err != nil || !c.stillNamed(r, person) || !person.Actor().May(access.Read) {
+		http.Error(w, "there is no session, or it may not read", http.StatusUnauthorized)
 		return
 	}
 	if c.streams.Add(1) > maxStreams {
@@ -53,7 +71,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-next:
 		case <-check.C:
-			if _, err := c.cfg.Sessions.Session(r.Context(), token); errors.Is(err, access.ErrUnknownSession) {
+			if _, err := look(); errors.Is(err, access.ErrUnknownSession) {
 				send("ended", 0)
 				return
 			}

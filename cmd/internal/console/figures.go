@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/series"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -46,33 +48,21 @@ type cause struct {
 	api.Group
 	// Hours are how many investigations were opened in each of the last 24 hours, the oldest first.
 	Hours [24]int64
-	// Message is what went wrong in its newest investigation; empty where all were purged.
-	Message string
 }
 
-// describe adds what lists show of groups beside themselves: hours, and the newest message.
-func describe(ctx context.Context, from Investigations, groups []api.Group, now time.Time) ([]cause, error) {
-	var ids, newest []uuid.UUID
+// withHours adds the hours to groups.
+func withHours(ctx context.Context, from Investigations, groups []api.Group, now time.Time) ([]cause, error) {
+	ids := make([]uuid.UUID, len(groups))
 	for i := range groups {
-		ids = append(ids, groups[i].UUID)
-		if groups[i].LastEntry != nil {
-			newest = append(newest, *groups[i].LastEntry)
-		}
+		ids[i] = groups[i].UUID
 	}
 	hours, err := from.GroupHours(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := from.Messages(ctx, newest)
 	if err != nil {
 		return nil, err
 	}
 	causes := make([]cause, len(groups))
 	for i, g := range groups {
 		causes[i] = cause{Group: g, Hours: lastHours(hours[g.UUID], now)}
-		if g.LastEntry != nil {
-			causes[i].Message = messages[*g.LastEntry]
-		}
 	}
 	return causes, nil
 }
@@ -82,9 +72,9 @@ const (
 	maxCauses = 12
 	// watched is for how long after the last page figures are read often.
 	watched = time.Minute
-	// unwatchedPause is how often they are read while nobody looks, for plots.
+	// unwatchedPause is how often they are read while no page is open, for plots.
 	unwatchedPause = 10 * time.Second
-	// readLimit bounds one look.
+	// readLimit bounds one look. Figures that take longer are skipped, and pages keep the last ones.
 	readLimit = 5 * time.Second
 )
 
@@ -95,19 +85,25 @@ type sampler struct {
 	investigations Investigations
 	every          time.Duration
 	log            *slog.Logger
-	series         series
+	database       Pinger       // nil for none
+	asking         atomic.Int64 // how many reads wait for the database
 
 	mu      sync.Mutex
 	now     *figures
-	failed  error     // why the last look failed; nil where it did not
-	since   time.Time // when looks began to fail
-	seen    time.Time // when a page was asked for last
+	failed  error         // why the last look failed; nil where it did not
+	slow    bool          // the last look took longer than it may
+	since   time.Time     // when looks began to fail
+	seen    time.Time     // when a page was asked for last
+	silent  chan struct{} // closed while the database does not answer
 	changed chan struct{}
 	wake    chan struct{} // a page asks again
 }
 
 // run reads until ctx ends.
 func (s *sampler) run(ctx context.Context) {
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	listening.Go(func() { s.listen(ctx) })
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -135,7 +131,9 @@ func (s *sampler) isWatched() bool {
 
 // look reads once, and keeps the figures or the failure.
 func (s *sampler) look(ctx context.Context) {
-	reading, cancel := context.WithTimeout(ctx, readLimit)
+	answering, done := s.whileItAnswers(ctx)
+	defer done()
+	reading, cancel := context.WithTimeout(answering, readLimit)
 	defer cancel()
 	f, err := s.read(reading)
 	if ctx.Err() != nil {
@@ -143,18 +141,36 @@ func (s *sampler) look(ctx context.Context) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.failed
-	if s.failed = err; err != nil {
-		if was == nil {
-			s.since = time.Now()
-			s.log.Warn("figures could not be read; pages show the last ones", "err", err)
+	switch {
+	case err != nil && s.database != nil && reading.Err() != nil && answering.Err() == nil:
+		// The database answers pings, so it is not away. The figures are slow, or wait for connections.
+		if !s.slow {
+			s.log.Warn("figures take long to read; pages show the last ones", "limit", readLimit.String(), "err", err)
 		}
-	} else {
-		if was != nil {
+		s.slow = true
+		return
+	case err != nil:
+		s.fail(ifSilent(reading, err))
+	default:
+		if s.failed != nil {
 			s.log.Info("figures are read again", "after", time.Since(s.since).Round(time.Second).String())
 		}
-		s.now = f
+		s.now, s.failed, s.slow = f, nil, false
 	}
+	s.tell()
+}
+
+// fail keeps why figures could not be read.
+func (s *sampler) fail(err error) {
+	if s.failed == nil {
+		s.since = time.Now()
+		s.log.Warn("figures could not be read; pages show the last ones", "err", err)
+	}
+	s.failed = err
+}
+
+// tell wakes who waits for next.
+func (s *sampler) tell() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -178,12 +194,17 @@ func (s *sampler) next() <-chan struct{} {
 // wakeUp has figures read at once when no page has asked for a while.
 func (s *sampler) wakeUp() {
 	if time.Since(s.seen) >= watched {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+		s.wakeRun()
 	}
 	s.seen = time.Now()
+}
+
+// wakeRun has figures read at once.
+func (s *sampler) wakeRun() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
 }
 
 // reader asks for figures. It has no key, and may read alone.
@@ -196,20 +217,16 @@ func (s *sampler) read(ctx context.Context) (*figures, error) {
 	if f.Status, err = call[api.Status](ctx, s.api, http.MethodGet, "/status", nil, nil); err != nil {
 		return nil, err
 	}
-	pending, err := call[api.EntryList](ctx, s.api, http.MethodGet, "/dlq", url.Values{"resolution_status": {string(dlq.Pending)}, "page_size": {"1"}}, nil)
-	if err != nil {
-		return nil, err
-	}
-	if pending.Total != nil {
-		f.Pending = *pending.Total
-	}
 	if err := s.readCauses(ctx, f); err != nil {
 		return nil, err
 	}
-	if err := s.series.read(ctx, s.outbox, s.investigations, f.At, f.Status.Outbox.OldestDueSeconds); err != nil {
-		return nil, err
+	for span, points := range map[series.Span]*[]point{series.Short: &f.Short, series.Long: &f.Long} {
+		found, err := call[api.Series](ctx, s.api, http.MethodGet, "/series", url.Values{"span": {string(span)}}, nil)
+		if err != nil {
+			return nil, err
+		}
+		*points = pointsOf(found)
 	}
-	f.Short, f.Long = s.series.points(f.At)
 	if f.Half, f.Most, f.Known, err = s.outbox.Latency(ctx); err != nil {
 		return nil, err
 	}
@@ -217,46 +234,23 @@ func (s *sampler) read(ctx context.Context) (*figures, error) {
 	return f, nil
 }
 
-// readCauses reads the groups that are open, with their hours.
+// readCauses reads the groups that are open, with their hours, in the order that the list of causes has.
 func (s *sampler) readCauses(ctx context.Context, f *figures) error {
-	var groups []api.Group
-	for _, state := range []dlq.GroupState{dlq.GroupNew, dlq.GroupRegressed, dlq.GroupOngoing, dlq.GroupMuted} {
-		size := fmt.Sprint(maxCauses)
-		if state == dlq.GroupMuted {
-			size = "1"
-		}
-		found, err := call[api.List[api.Group]](ctx, s.api, http.MethodGet, "/groups", url.Values{"state": {string(state)}, "order_by": {string(dlq.GroupsByPending)}, "page_size": {size}}, nil)
-		if err != nil {
-			return err
-		}
-		if state == dlq.GroupMuted {
-			f.Muted = *found.Total
-			continue
-		}
-		f.Open += *found.Total
-		groups = append(groups, found.Items...)
-	}
-	causes, err := describe(ctx, s.investigations, groups, f.At)
+	states, pending, err := s.investigations.GroupStates(ctx)
 	if err != nil {
 		return err
 	}
-	f.Causes = causes
-	slices.SortStableFunc(f.Causes, func(a, b cause) int { return b.heat() - a.heat() })
-	f.Causes = f.Causes[:min(len(f.Causes), maxCauses)]
-	return nil
-}
-
-// heat orders causes: first what came back or is new and goes on, then by how much is open.
-func (c *cause) heat() int {
-	const most = 1 << 30
-	h := int(min(c.Pending, most-1))
-	if c.State == dlq.GroupNew || c.State == dlq.GroupRegressed {
-		h += most
+	f.Open, f.Muted, f.Pending = states[dlq.GroupNew]+states[dlq.GroupRegressed]+states[dlq.GroupOngoing], states[dlq.GroupMuted], pending
+	found, err := call[api.List[api.Group]](ctx, s.api, http.MethodGet, "/groups", url.Values{"order_by": {string(dlq.GroupsByWorst)}, "page_size": {fmt.Sprint(maxCauses)}}, nil)
+	if err != nil {
+		return err
 	}
-	if c.Hours[23]+c.Hours[22] > 0 {
-		h += most
+	open := slices.DeleteFunc(found.Items, func(g api.Group) bool { return g.State == dlq.GroupMuted || g.State == dlq.GroupResolved })
+	if len(open) == 0 { // what was counted was closed in between
+		f.Open = 0
 	}
-	return h
+	f.Causes, err = withHours(ctx, s.investigations, open, f.At)
+	return err
 }
 
 // lastHours puts counts in their places among the last 24 hours.

@@ -23,8 +23,12 @@ type frame struct {
 	Actions []access.Scope
 	// Notice is what the last form did, or why not; NoticeKind is fine or waiting.
 	Notice, NoticeKind string
-	// Read is when the figures of rail and strip were read; zero for never.
+	// Wrong says what is wrong with a parameter of the address; empty for nothing. The lists of such a page are empty.
+	Wrong string
+	// Read is when the figures of menu and strip were read; zero for never.
 	Read time.Time
+	// AsOf is when what the page itself shows was read.
+	AsOf time.Time
 	// Old says that the database is away, since Since: figures are the last ones, and nothing can be changed.
 	Old   bool
 	Since time.Time
@@ -48,7 +52,7 @@ type crumb struct{ Name, Path string }
 
 // newFrame is the frame of a page for a person.
 func (c *Console) newFrame(v *visit, p page) *frame {
-	f := &frame{Name: c.cfg.Name, Person: &v.person, Actions: p.actions, Title: p.name}
+	f := &frame{Name: c.cfg.Name, Person: &v.person, Actions: p.actions, Title: p.name, AsOf: time.Now()}
 	now, since, failed := c.figures.latest()
 	if now != nil {
 		f.Read = now.At
@@ -57,7 +61,7 @@ func (c *Console) newFrame(v *visit, p page) *frame {
 	if failed != nil {
 		f.Old, f.Since = true, since
 	}
-	for _, other := range pages() {
+	for _, other := range c.table {
 		if other.name == "" || !v.person.Actor().May(other.scope) {
 			continue
 		}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/doctor"
+	"github.com/postrider/postrider/cmd/internal/series"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/tasks/ledger"
@@ -40,24 +42,27 @@ func pageOf(t testing.TB, text string) []string {
 		Parts: dlq.Parts{ErrorCode: text, Message: text, Topic: text}}
 	snapshot, _ := json.Marshal(map[string]any{"key": text, "key_kind": "inline", "headers": [][]any{{text, text}}, "payload": text, "payload_kind": "inline", "payload_encoding": "text"})
 	group2 := text
+	input2, _ := json.Marshal(map[string]any{text: text})
 	detail := api.Detail{Entry: api.Entry{ID: id.String(), Message: text, Reason: text, Topic: &text, ErrorCode: &text, RootCause: &text, RootFrame: &text, SubjectID: text, SubjectType: dlq.SubjectEvent,
 		Status: dlq.Pending, Assignee: &own, ResolutionNotes: &own, CreatedAt: now}, Snapshot: snapshot,
-		Letters: []api.Letter{{ID: text, DLQTopic: text, OriginTopic: &text, ConsumerGroup: &group2, ErrorMessage: &text, OriginPartition: &n}, {ErrorMessage: &text}},
-		Audit:   []access.Done{{At: now, Actor: text, Action: "x"}}, Redrives: []api.Redrive{{Target: text, State: "queued"}}}
+		Letters:    []api.Letter{{ID: text, DLQTopic: text, OriginTopic: &text, ConsumerGroup: &group2, ErrorMessage: &text, OriginPartition: &n}, {ErrorMessage: &text}},
+		Operations: []api.Treatment{{Operation: id, Name: text, ItemState: "skipped", ItemReason: new(dlq.SkipReason(text))}},
+		Audit:      []access.Done{{At: now, Actor: text, Action: "x"}}, Redrives: []api.Redrive{{Target: text, State: "queued"}}}
 	operation := api.Operation{UUID: id, Kind: dlq.OpRedrive, Name: text, Reason: &text, Actor: text, State: dlq.Halted, Error: &text, Items: 5, Done: 3, CameBack: 1, CreatedAt: now,
 		Plan: dlq.Plan{Items: 5, Topics: map[string]int64{text: 5}}, Options: dlq.OperationOptions{Headers: [][]string{{text, text}}, Target: text}}
 	key := text
 	hold := api.Hold{ID: "1", Scope: relay.ScopeKey, Topic: text, Key: &key, Cause: relay.CauseHalted, Error: &text, ErrorCode: &text, HeldAt: now, Parked: 3}
-	c := cause{Group: group, Message: text}
+	c := cause{Group: group}
 	f := &figures{At: now, Causes: []cause{c}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{hold}}, Operations: []api.Operation{operation}}}
-	f.Short, f.Long = (&series{}).points(now)
+	f.Short = pointsOf(api.Series{From: now.Add(-series.Short.Length()), To: now, StepSeconds: series.Short.Step().Seconds()})
+	f.Long = pointsOf(api.Series{From: now.Add(-series.Long.Length()), To: now, StepSeconds: series.Long.Step().Seconds()})
 	letter := letterOf(detail, "")
-	letter.Revealed, letter.Editable = true, clip(text, maxShown)
+	letter.Revealed = true
 	lines, err := json.Marshal([][]string{{"name", text}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	letter.HeaderLines = headerLines(lines)
+	letter.Form = &editForm{Payload: new(clip(text, maxShown)), Headers: new(headerLines(lines))}
 	console := &Console{figures: &sampler{now: f, wake: make(chan struct{}, 1)}}
 	v := &visit{Request: httptest.NewRequest("GET", "/", nil), console: console, person: access.Session{Name: text, Scopes: access.Scopes()}}
 	var pages []string
@@ -74,22 +79,24 @@ func pageOf(t testing.TB, text string) []string {
 	v.frame = console.newFrame(v, page{pattern: "GET /{$}"})
 	v.showNow(f)
 	show("now", v.frame.View)
-	show("causes", causesView{Causes: []causeRow{rowOf(c)}, Total: 1, Filter: api.GroupFilter{Text: own}})
-	show("cause", causeView{GroupDetail: api.GroupDetail{Group: group, Why: []string{text}}, Words: groupWords(group.State), Title: c.title(), Where: text, Letter: letter, Redrivable: true,
-		Road: road{Steps: roadSteps(&operation), Operation: viewOperation(operation)}, Holds: []holdRow{{hold, wordsOf(hold)}}, From: []api.Partition{{Topic: text}}, Activity: detail.Audit, Related: []causeRow{rowOf(c)}})
+	show("causes", causesView{Causes: []causeRow{v.frame.rowOf(c)}, Total: 1, Filter: api.GroupFilter{Text: own}})
+	show("cause", causeView{GroupDetail: api.GroupDetail{Group: group, Why: []string{text}, Variants: []api.Variant{{Message: text, Newest: id, OpenedAt: now}, {Message: text, Newest: id, OpenedAt: now}}}, Words: groupWords(group.State), Letter: letter, Redrivable: true,
+		Road: road{Steps: roadSteps(&operation), Operation: viewOperation(operation)}, Holds: []holdRow{{hold, wordsOf(hold)}}, From: []api.Partition{{Topic: text}}, Activity: []deedRow{{At: now, Who: text, What: text, Why: text, Operation: &pair{text, "/operations/" + own}}}, Related: []causeRow{v.frame.rowOf(c)}, Comparison: &comparison{Good: relay.EventStatus{ID: 1}, Differences: append(compareHeaders(map[string]any{text: text}, headerTree(snapshot)), comparePayloads(input2, []byte(`{}`))...)},
+		Thread: &threadView{Path: "/causes/" + id.String(), Comments: []commentRow{rowOfComment(api.Comment{ID: 1, Author: text, Text: &own, CreatedAt: now}, true), rowOfComment(api.Comment{ID: 2, Author: text, CreatedAt: now, DeletedAt: &now}, false)}}})
 	total, exact := int64(1), true
-	show("investigations", investigationsView{EntryList: api.EntryList{List: api.List[api.Entry]{Items: []api.Entry{detail.Entry}, Total: &total, TotalExact: &exact}}, Query: own,
+	show("investigations", investigationsView{EntryList: api.EntryList{List: api.List[api.Entry]{Total: &total, TotalExact: &exact}}, Rows: []entryRow{{detail.Entry, text}}, Query: own,
 		Chips: []chip{{Name: chipName(api.Field{Name: "topic", Text: &text}), Path: "/?x=" + own}}})
 	show("letter", letter)
-	show("plan", planView{Kind: dlq.OpRedrive, IDs: []string{own}, ScopeText: quoted(text), GroupTitle: clip(text, 300), Name: own, Reason: own, Headers: own, Target: own, Fields: []api.Field{{Name: "topic", Text: &own}}})
+	show("plan", planView{Kind: dlq.OpRedrive, IDs: []string{own}, ScopeText: quoted(text), GroupTitle: clip(text, 300), Name: own, Reason: own, Headers: own, Target: own, Fields: []api.Field{{Name: "topic", Text: &own}}, Already: viewOperation(operation)})
 	show("operations", operationsView{Operations: []*operationView{viewOperation(operation)}})
 	o := viewOperation(operation)
 	reason := dlq.SkipReason(clip(text, 50))
-	o.Listed = []api.OperationItem{{Item: 1, Entry: id, State: "failed", Reason: &reason}}
+	o.Happened = []happening{{At: now, Who: text, What: text, Why: text}}
+	o.Listed = []api.OperationItem{{Item: 1, Entry: id, State: "failed", Reason: &reason, DLQReason: new(dlq.Undeliverable), Topic: &text, Key: &text, ErrorCode: &text}}
 	show("operation", o)
 	event := relay.EventStatus{ID: 7, EventID: id, Kind: text, Topic: text, Key: &text, State: "parked", Attempts: 2, LastErrorCode: &text, LastErrorMessage: &text, FirstErrorAt: &now, LastErrorAt: &now,
 		CreatedAt: now, IdempotencyKey: &text, LockedBy: &text, LockedAt: &now}
-	show("outbox", outboxView{Say: sayOutbox(f.Status.Outbox), Holds: []holdRow{{hold, wordsOf(hold)}}, Events: []eventRow{{event, eventWords(event)}}, Topic: own, EventID: own, TaskUUID: own, Status: own, Here: "/outbox?topic=" + url.QueryEscape(own)})
+	show("outbox", outboxView{Say: sayOutbox(f.Status.Outbox), Holds: []holdRow{{hold, wordsOf(hold)}}, Events: []eventRow{{event, eventWords(event)}}, Topic: own, Fields: []eventField{{"topic", "Topic", own}}, Status: own, Here: "/outbox?topic=" + url.QueryEscape(own)})
 	seen := eventOf(event, &holdRow{hold, wordsOf(hold)}, []api.Entry{detail.Entry})
 	headers, _ := json.Marshal(map[string]string{text: text})
 	seen.carry(api.EventPayload{Key: &api.Bytes{Value: text}, Payload: &api.Bytes{Value: text}, Headers: headers}, "")
@@ -98,12 +105,26 @@ func pageOf(t testing.TB, text string) []string {
 	steps := []ledger.Step{{Name: text, Status: ledger.StepComplete, Handler: &text}, {Name: "next " + text, Dependencies: []string{text}, Status: ledger.StepError, LastError: &text, Inputs: input, Results: input}}
 	one := ledger.Task{UUID: id, Name: text, Namespace: text, Version: text, State: text, Kind: "failed", ErrorReason: &text, IdempotencyKey: &text, Context: input, StaleFlaggedAt: &now, CreatedAt: now}
 	why, _ := json.Marshal(map[string]string{"actor": text, "reason": text})
-	whole := taskOf(one, steps, []ledger.Transition{{ToState: text, Metadata: why}}, []ledger.StepTransition{{StepName: text, FromStatus: &text, ToStatus: text}}, false)
-	whole.listSteps(steps, 0, v.with)
+	whole := taskOf(one, steps, false)
+	whole.History = history{Changes: []change{newChange(now, "The task", nil, text, why), newChange(now, "Step "+text, &text, text, nil)}}
+	whole.listSteps(v, steps)
 	whole.Picked = pickedStep(steps, 1, false)
 	show("task", whole)
-	show("tasks", &tasksView{Say: sayTasks(1, true, 2, ledger.DetectorStatus{Paused: true, Reason: text}), Tasks: []taskRow{{one, taskWords(one), "/tasks/" + id.String()}}, Namespace: own, Name: own, Status: own, From: own, To: own})
-	show("audit", auditView{Rows: []access.Done{{At: now, Actor: text, KeyID: text, Action: text, TargetType: text, TargetID: text, Details: input}}, Fields: []api.Field{{Name: "actor", Text: &own}}})
+	show("tasks", &tasksView{Say: sayTasks(1, true, 2, ledger.DetectorStatus{Switch: ledger.Switch{Paused: true, Reason: text}}), Tasks: []taskRow{{one, taskWords(one), "/tasks/" + id.String()}}, Namespace: own, Name: own, Status: own, From: own, To: own})
+	configuration, _ := json.Marshal(map[string]any{"steps": []map[string]any{{"name": text, "description": text, "handler": text}, {"name": "next " + text, "dependencies": []string{text}}},
+		"states": []map[string]string{{"name": text, "kind": text}}, "lifecycle": map[string]any{"max_" + own + "_minutes": 5}})
+	// The database bounds the names of templates.
+	kind := ledger.Template{UUID: id, Namespace: own, Name: own, Version: own, Description: &text, Machine: text, Configuration: configuration}
+	seenKind := templateOf(kind)
+	seenKind.Versions = []templateRow{{Template: kind, Path: "/tasks"}}
+	show("template", seenKind)
+	show("templates", templatesView{Templates: []templateRow{{kind, 2, "/tasks"}}, Count: 1, Namespace: own})
+	consumers := api.ConsumerGroup{Name: own, State: text, Problem: &text, Topics: []string{text}, Standing: 1, Partitions: []api.ConsumedPartition{{Topic: text}}}
+	seenGroups := consumersOf(api.Topics{List: api.List[api.Topic]{Items: []api.Topic{{Name: own, Problem: &text}}}}, api.ConsumerGroups{List: api.List[api.ConsumerGroup]{Items: []api.ConsumerGroup{consumers}}, LookedAt: now})
+	seenGroups.Picked = &seenGroups.Groups[0]
+	show("consumers", seenGroups)
+	show("doctor", doctorOf(doctor.Report{Findings: []doctor.Finding{{Group: text, Check: text, Verdict: doctor.Failed, Says: text, Hint: text}}}))
+	show("audit", auditView{Rows: []auditRow{rowOfAudit(access.Done{At: now, Actor: text, KeyID: text, Action: text, TargetType: text, TargetID: text, Details: input2})}, Fields: []auditField{{Name: "actor", Label: "Who", Text: own}}})
 	show("access", accessView{Session: access.Session{Name: text}})
 	show("failure", failure{Title: text, Text: text})
 	return pages
@@ -116,7 +137,7 @@ func check(t testing.TB, text, page string) {
 		t.Error("the page is no UTF-8")
 	}
 	for _, r := range page {
-		if misleads(r) {
+		if access.Misleading(r) {
 			t.Errorf("the page has %U", r)
 			break
 		}
@@ -164,7 +185,7 @@ func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`{"a": "unfinished`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		for _, as := range []string{"", "json", "text", "hex"} {
-			v := showBytes(payload, as)
+			v := showBytes(payload, false, as)
 			size := 0
 			var shown strings.Builder
 			for _, p := range v.Pieces {
@@ -178,7 +199,7 @@ func FuzzPayload(f *testing.F) {
 				squeeze := func(s string) string {
 					return strings.NewReplacer(" ", "", "\n", "", "\t", "", "\r", "").Replace(s)
 				}
-				if squeeze(shown.String()) != squeeze(string(payload)) && !strings.ContainsAny(string(payload), "\u00a0\u0085\v\f") {
+				if squeeze(shown.String()) != squeeze(shownNUL(string(payload))) && !strings.ContainsAny(string(payload), "\u00a0\u0085\v\f") {
 					t.Errorf("%q is shown as %q", payload, shown.String())
 				}
 			}
@@ -196,7 +217,7 @@ func TestHugePayloads(t *testing.T) {
 		"bytes": []byte(strings.Repeat("\x00\xff", 8<<20)),
 	} {
 		for _, as := range []string{"json", "text", "hex"} {
-			v := showBytes(payload, as)
+			v := showBytes(payload, false, as)
 			size := 0
 			for _, p := range v.Pieces {
 				size += len(p.Text)
@@ -232,15 +253,31 @@ func TestSearchTexts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"is:open topic:orders broken header": "resolution_status=pending&text=broken+header&topic=orders",
-		`topic:"a b" who:mira`:               "assignee=mira&topic=a+b", "odd:word": "text=odd%3Aword", "": "", `"quoted text"`: "text=quoted+text", "reason:sold_out": "reason=sold_out",
+		`topic:"a b" who:mira`:               "assignee=mira&topic=a+b", "odd:word": "", `"odd:word"`: "text=odd%3Aword", "IS:Open Topic:orders": "resolution_status=pending&topic=orders", "": "", `"quoted text"`: "text=quoted+text", "reason:sold_out": "reason=sold_out",
 	} {
-		if got := parseSearch(text).Encode(); got != want {
+		if got, _ := parseSearch(text); got.Encode() != want {
 			t.Errorf("%q is %s", text, got)
 		}
 	}
 	f := api.EntryFilter{Status: "pending", Topic: "a b", Reason: "sold_out", Text: "broken header"}
-	if got := parseSearch(searchText(f)).Encode(); got != "reason=sold_out&resolution_status=pending&text=broken+header&topic=a+b" {
-		t.Errorf("%s comes back as %s", searchText(f), got)
+	if got, hints := parseSearch(searchText(f)); got.Encode() != "reason=sold_out&resolution_status=pending&text=broken+header&topic=a+b" || len(hints) > 0 {
+		t.Errorf("%s comes back as %s, with %q", searchText(f), got, hints)
+	}
+	f.Text = "pq:gone at once"
+	if got, hints := parseSearch(searchText(f)); got.Get("text") != f.Text || len(hints) > 0 {
+		t.Errorf("%s comes back as %s, with %q", searchText(f), got, hints)
+	}
+	for text, want := range map[string][2]string{
+		"is:zzz topic:orders":             {"topic=orders", "“is:zzz” was left out: “is:” takes one of cancelled, failed, open, resolved"},
+		"is:open is:resolved topic:a":     {"resolution_status=pending&topic=a", "“is:resolved” was left out: a search takes “is:” once"},
+		"topc:orders is:open":             {"resolution_status=pending", "“topc:orders” was left out: the search has no word “topc:”. Its words are is, reason, why, type,"},
+		"group:odd from:odd x":            {"text=x", "“group:odd” was left out: “group:” takes a uuid"},
+		"dial http://a:80/x a.b.C:failed": {"text=dial+http%3A%2F%2Fa%3A80%2Fx+a.b.C%3Afailed", ""},
+	} {
+		got, hints := parseSearch(text)
+		if said := strings.Join(hints, "; "); got.Encode() != want[0] || !strings.HasPrefix(said, want[1]) || (want[1] == "") != (said == "") {
+			t.Errorf("%q is %s, and the page says %q", text, got.Encode(), said)
+		}
 	}
 }
 
@@ -256,7 +293,7 @@ func TestWordsForPeople(t *testing.T) {
 		}
 	}
 	at := time.Date(2026, 11, 22, 14, 10, 24, 0, time.UTC)
-	for ago, want := range map[time.Duration]string{14 * time.Second: "14 s ago", 8 * time.Minute: "14:02", 40 * time.Hour: "Fri 22:10", 400 * time.Hour: "5 Nov"} {
+	for ago, want := range map[time.Duration]string{14 * time.Second: "14 s ago", 8 * time.Minute: "14:02", 15 * time.Hour: "Sat 23:10", 40 * time.Hour: "Fri 22:10", 400 * time.Hour: "5 Nov"} {
 		if got := clock(at.Add(-ago), at); got != want {
 			t.Errorf("%v ago is %q, not %q", ago, got, want)
 		}
@@ -273,18 +310,25 @@ func TestTheSentence(t *testing.T) {
 	quiet := burning
 	quiet.LastSeenAt, quiet.Pending = now.Add(-time.Hour), 4
 	breaker := api.Hold{Scope: relay.ScopeFailure, Topic: topic, Cause: relay.CauseBreaker, FailureCode: &code, HeldAt: now.Add(-8 * time.Minute), Parked: 75_680}
+	other := breaker
+	other.Topic = "refunds"
+	tasks := burning
+	tasks.Topic, tasks.Pending, tasks.Parts = nil, 109, dlq.Parts{Template: "orders/ship"}
 	halted := api.Operation{UUID: uuid.New(), Kind: dlq.OpRedrive, Name: "urgent", State: dlq.Halted, Items: 213, Done: 31, Delivered: 27, CameBack: 4}
 	for want, f := range map[string]*figures{
-		"All is well. No event arrived in the last minute.":                                                    {},
-		"orders: 213 events given up in 8 minutes, all of one cause.":                                          {Causes: []cause{burning}, Open: 1},
-		"orders: 217 events given up in 8 minutes, of 2 causes.":                                               {Causes: []cause{burning, func() cause { c := burning; c.Pending = 4; return c }()}, Open: 2},
-		"urgent halted by itself: 4 of the 31 whose outcome is known came back.":                               {Causes: []cause{burning}, Open: 1, Status: api.Status{Operations: []api.Operation{halted}}},
-		"1 cause is open; nothing was given up in the last 15 min.":                                            {Causes: []cause{quiet}, Open: 1},
-		"The circuit breaker of orders is open for INVALID_HEADERS since 14:02: 75,680 events wait behind it.": {Causes: []cause{quiet}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{breaker}}}},
-		"3 events wait to be sent; the oldest for 8 min.":                                                      {Status: api.Status{Outbox: api.OutboxStatus{Due: 3, OldestDueSeconds: 500}}},
+		"All is well. No event arrived in the last minute.":                                                     {},
+		"orders: 213 events given up in 8 minutes, all of one cause.":                                           {Causes: []cause{burning}, Open: 1},
+		"orders: 217 events given up in 8 minutes, of 2 causes.":                                                {Causes: []cause{burning, func() cause { c := burning; c.Pending = 4; return c }()}, Open: 2},
+		"orders: 213 events given up in 8 minutes, all of one cause. ":                                          {Causes: []cause{tasks, burning}, Open: 2, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{breaker}}}},
+		"The circuit breaker of refunds is open for INVALID_HEADERS since 14:02: 75,680 events wait behind it.": {Causes: []cause{tasks}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{other}}}},
+		"orders/ship: 109 tasks in error in 8 minutes, all of one cause.":                                       {Causes: []cause{tasks, burning}, Open: 2},
+		"urgent halted by itself: 4 of the 31 whose outcome is known failed again.":                             {Causes: []cause{burning}, Open: 1, Status: api.Status{Operations: []api.Operation{halted}}},
+		"1 cause is open; nothing was given up in the last 15 min.":                                             {Causes: []cause{quiet}, Open: 1},
+		"The circuit breaker of orders is open for INVALID_HEADERS since 14:02: 75,680 events wait behind it.":  {Causes: []cause{quiet}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{breaker}}}},
+		"3 events wait to be sent; the oldest for 8 min.":                                                       {Status: api.Status{Outbox: api.OutboxStatus{Due: 3, OldestDueSeconds: 500}}},
 	} {
 		f.At = now
-		if got := sayNow(f); got.Text != want {
+		if got := sayNow(f); got.Text != strings.TrimSpace(want) {
 			t.Errorf("%q, not %q", got.Text, want)
 		}
 	}
@@ -296,16 +340,19 @@ func TestTheSentence(t *testing.T) {
 
 func TestPlotsHaveTheirFigures(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	s := series{fine: map[int64]*point{}, coarse: map[int64]*point{}}
+	step := series.Short.Step()
+	s := api.Series{To: time.Now().Truncate(step), StepSeconds: step.Seconds()}
+	s.From = s.To.Add(-series.Short.Length())
+	age, waiting := 8*60.0, int64(7000)
 	for i := range 60 {
-		s.each(now.Add(-time.Duration(i)*fine-fine), func(p *point) { p.Delivered += 50; p.Opened += 1; p.Oldest = 8 * 60 })
+		at := s.To.Add(time.Duration(i-60) * step)
+		s.Points = append(s.Points, api.SeriesPoint{At: at, Delivered: 50, GivenUp: 1, OldestDueSeconds: &age, Waiting: &waiting})
 	}
-	short, long := s.points(now)
-	if len(short) != 180 || len(long) < 287 {
-		t.Fatalf("%d and %d points", len(short), len(long))
+	short := pointsOf(s)
+	if len(short) != 180 {
+		t.Fatalf("%d points", len(short))
 	}
-	delivered := deliveredPlot("a", short, fine, "last 15 minutes")
+	delivered := deliveredPlot("a", short, step, "last 15 minutes")
 	oldest := oldestPlot("b", short, "last 15 minutes")
 	for _, p := range []plot{delivered, oldest} {
 		if svg := string(p.SVG); strings.Contains(svg, "BADINDEX") || strings.Contains(svg, "NaN") || strings.Contains(svg, "style=") || len(p.Rows) != 15 {
@@ -317,6 +364,9 @@ func TestPlotsHaveTheirFigures(t *testing.T) {
 	}
 	if got := fmt.Sprint(delivered.Rows[14]); !strings.Contains(got, " 10 12]") {
 		t.Errorf("the last row is %s", got)
+	}
+	if first, last := fmt.Sprint(oldest.Rows[0][1:]), fmt.Sprint(oldest.Rows[14][1:]); first != "[– –]" || last != "[8 min 7,000]" {
+		t.Errorf("the ages begin with %s and end with %s", first, last)
 	}
 	if b := string(bar([]share{{Class: "fine", Name: "Arrived", Count: 3}, {Class: "failing", Name: "Came back", Count: 1}})); strings.Contains(b, "BADINDEX") || !strings.Contains(b, "Of 4: 3 arrived, 1 came back") {
 		t.Error(b)

@@ -1,36 +1,75 @@
 package console
 
 import (
-	"encoding/csv"
-	"encoding/json"
+	"cmp"
+	"errors"
 	"fmt"
+	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
+	"unicode"
 
+	"github.com/google/uuid"
+
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
-	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/internal/dlq"
 )
 
 // investigationsView is a page of the list of investigations.
 type investigationsView struct {
 	api.EntryList
+	Rows   []entryRow
 	Filter api.EntryFilter
 	// Query is the filter as the search box has it.
 	Query string
+	// In is the list as a part of an address, so that the page of an investigation knows what comes next; empty for the whole list.
+	In    template.URL
 	Chips []chip
-	// All is the address of a plan for all that match; CSV and JSON are the addresses of the exports.
+	// LeftOut says that a part of the search was not understood. The list has more than was asked for, so the page offers
+	// nothing for many of it.
+	LeftOut bool
+	// All is the address of a plan for all that match; empty for a person who may make none.
 	All           string
-	CSV, JSON     string
+	Exports       exports
 	Newer, Older  string
 	Sentence      string
 	Ascending     bool
 	SortPath      string
 	FilterIsEmpty bool
+	// Cause is the title of the cause whose investigations are listed; empty for others.
+	Cause string
+}
+
+// entryRow is a line of the list, with the key of its message; empty for none.
+type entryRow struct {
+	api.Entry
+	Key string
+}
+
+// rowsOf adds what the rows of a list show besides the investigations.
+func (v *visit) rowsOf(entries []api.Entry) ([]entryRow, error) {
+	var ids []uuid.UUID
+	for _, e := range entries {
+		if e.SubjectType != dlq.SubjectTask {
+			ids = append(ids, e.UUID)
+		}
+	}
+	keys := map[uuid.UUID]string{}
+	if len(ids) > 0 {
+		var err error
+		if keys, err = v.console.cfg.Investigations.Keys(v.ctx, ids); err != nil {
+			return nil, err
+		}
+	}
+	rows := make([]entryRow, len(entries))
+	for i, e := range entries {
+		rows[i] = entryRow{e, keys[e.UUID]}
+	}
+	return rows, nil
 }
 
 // words of the search box, and the fields of the filter that they stand for.
@@ -42,28 +81,72 @@ var searchWords = []struct{ word, field string }{
 // statusNames are short words for statuses in the search box.
 var statusNames = map[string]dlq.Status{"open": dlq.Pending, "resolved": dlq.ManuallyResolved, "failed": dlq.PermanentlyFailed, "cancelled": dlq.Cancelled}
 
-// parseSearch reads the text of the search box: word:value as often as wanted, and a text that the error message contains. The
-// values are checked by the filter of the API. A value in quotes may have blanks.
-func parseSearch(text string) url.Values {
-	q := url.Values{}
+// parseSearch reads the text of the search box: word:value as often as wanted, and a text that the error message contains. A value
+// in quotes may have blanks. What cannot be understood is left out; hints say what, and what can be said instead.
+func parseSearch(text string) (q url.Values, hints []string) {
+	q = url.Values{}
 	var rest []string
 	for _, part := range splitSearch(text) {
 		word, value, found := strings.Cut(part, ":")
 		i := slices.IndexFunc(searchWords, func(s struct{ word, field string }) bool { return found && s.word == strings.ToLower(word) })
 		if i < 0 || value == "" {
+			if found && i < 0 && value != "" && isWord(word) && !strings.HasPrefix(value, "//") {
+				hints = append(hints, fmt.Sprintf("%s was left out: the search has no word %s. Its words are %s. Put a text with a colon in quotes", quoted(part), quoted(word+":"), wordList()))
+				continue
+			}
 			rest = append(rest, strings.ReplaceAll(part, `"`, ""))
 			continue
 		}
 		value = strings.Trim(value, `"`)
-		if status, known := statusNames[strings.ToLower(value)]; known && word == "is" {
+		field := searchWords[i].field
+		if status, known := statusNames[strings.ToLower(value)]; known && field == "resolution_status" {
 			value = string(status)
 		}
-		q.Set(searchWords[i].field, value)
+		if q.Has(field) {
+			hints = append(hints, fmt.Sprintf("%s was left out: a search takes %s once", quoted(part), quoted(searchWords[i].word+":")))
+			continue
+		}
+		if err := checkField(field, value); err != nil {
+			want := err.Want
+			if field == "resolution_status" {
+				want = "one of " + strings.Join(slices.Sorted(maps.Keys(statusNames)), ", ")
+			}
+			hints = append(hints, fmt.Sprintf("%s was left out: %s takes %s", quoted(part), quoted(searchWords[i].word+":"), want))
+			continue
+		}
+		q.Set(field, value)
 	}
 	if len(rest) > 0 {
 		q.Set("text", strings.Join(rest, " "))
 	}
-	return q
+	return q, hints
+}
+
+// checkField reports what the API says against a value of a field of the filter.
+func checkField(name, value string) *api.FieldError {
+	var f api.EntryFilter
+	for _, field := range api.Fields(&f) {
+		if field.Name == name {
+			*field.Text = value
+		}
+	}
+	_, err := f.Parse()
+	wrong, _ := errors.AsType[*api.FieldError](err)
+	return wrong
+}
+
+// isWord reports whether a text has letters alone.
+func isWord(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+// wordList are the words of the search box.
+func wordList() string {
+	words := make([]string, len(searchWords))
+	for i, s := range searchWords {
+		words[i] = s.word
+	}
+	return strings.Join(words, ", ")
 }
 
 func splitSearch(text string) []string {
@@ -98,7 +181,9 @@ func searchText(f api.EntryFilter) string {
 		}
 		parts = append(parts, searchWords[i].word+":"+value)
 	}
-	if f.Text != "" {
+	if strings.Contains(f.Text, ":") && !strings.Contains(f.Text, `"`) {
+		parts = append(parts, `"`+f.Text+`"`)
+	} else if f.Text != "" {
 		parts = append(parts, f.Text)
 	}
 	return strings.Join(parts, " ")
@@ -115,38 +200,68 @@ func (v *visit) filterOf() (f api.EntryFilter, q url.Values) {
 	return f, q
 }
 
+// list is the filter and the order of a list; empty for the whole list, the newest first.
+func (v *visit) list() url.Values {
+	_, q := v.filterOf()
+	if dir := v.param("order_dir"); dir != "" {
+		q.Set("order_dir", dir)
+	}
+	return q
+}
+
 func showInvestigations(v *visit) error {
 	if text, asked := v.URL.Query()["q"]; asked {
 		to := "/investigations"
-		if q := parseSearch(strings.Join(text, " ")); len(q) > 0 {
+		q, hints := parseSearch(strings.Join(text, " "))
+		if len(q) > 0 {
 			to += "?" + q.Encode()
+		}
+		if len(hints) > 0 {
+			q.Set("left_out", "true")
+			to = "/investigations?" + q.Encode()
+			v.console.cookies.notice(v.writer, v.Request, "waiting", strings.Join(hints, ". ")+".")
 		}
 		http.Redirect(v.writer, v.Request, to, http.StatusSeeOther)
 		v.wrote = true
 		return nil
 	}
 	f, q := v.filterOf()
-	view := investigationsView{Filter: f, Query: searchText(f), FilterIsEmpty: len(q) == 0}
+	view := investigationsView{Filter: f, Query: searchText(f), FilterIsEmpty: len(q) == 0, In: template.URL(v.list().Encode())}
 	base := url.Values{}
 	for name, values := range q {
 		base[name] = values
 	}
-	dir := "desc"
-	if view.Ascending = v.param("order_dir") == "asc"; view.Ascending {
-		dir = "asc"
-	}
-	q.Set("order_dir", dir)
+	view.Ascending = v.param("order_dir") == "asc"
+	q.Set("order_dir", cmp.Or(v.param("order_dir"), "desc"))
 	if after := v.param("after"); after != "" {
 		q.Set("after", after)
 	}
 	q.Set("page_size", "25")
-	found, err := get[api.EntryList](v, "/dlq", q)
+	for _, name := range []string{"limit", "cursor"} { // of the API's addresses: it says what is wrong with them
+		if value, is := v.URL.Query()[name]; is {
+			q[name] = value
+			q.Del("page_size")
+		}
+	}
+	found, err := list[api.EntryList](v, "/dlq", q)
 	if err != nil {
 		return err
 	}
 	view.EntryList = found
-	view.CSV, view.JSON = "/investigations/export?"+with(base, "format", "csv"), "/investigations/export?"+with(base, "format", "json")
-	view.All = "/plan?" + with(base, "all", "true")
+	if view.Rows, err = v.rowsOf(found.Items); err != nil {
+		return err
+	}
+	view.Exports = v.exports("/investigations/export", q)
+	view.LeftOut = v.param("left_out") != ""
+	if v.frame.Has(string(access.Redrive)) && !view.LeftOut { // plans of every kind need it
+		open, err := v.anyOpen(found.Items, base)
+		if err != nil {
+			return err
+		}
+		if open {
+			view.All = "/plan?" + with(base, "all", "true")
+		}
+	}
 	if found.Next != nil {
 		view.Older = v.with("after", *found.Next)
 	}
@@ -167,12 +282,38 @@ func showInvestigations(v *visit) error {
 	}
 	for _, field := range api.Fields(&f) {
 		if field.Name != "resolution_status" && *field.Text != "" {
-			view.Chips = append(view.Chips, chip{Name: chipName(field), Path: v.with(field.Name, "", "after", ""), On: true})
+			shown := field
+			if field.Name == "group" && v.frame.Wrong == "" {
+				title, err := v.titleOf(f.Group)
+				if err != nil {
+					return err
+				}
+				if title != "" {
+					shown.Text, view.Cause = &title, title
+				}
+			}
+			view.Chips = append(view.Chips, chip{Name: chipName(shown), Path: v.with(field.Name, "", "after", ""), On: true})
 		}
 	}
 	view.Sentence = listSentence(found, f, len(base) == 0)
 	v.frame.View = view
 	return nil
+}
+
+// anyOpen reports whether a list has something that a plan of all that match would be about. shown are its rows, and filter is
+// what selects it. A list that shows only closed ones may have open ones further on.
+func (v *visit) anyOpen(shown []api.Entry, filter url.Values) (bool, error) {
+	switch status := dlq.Status(filter.Get("resolution_status")); {
+	case len(shown) == 0, status != "" && status != dlq.Pending:
+		return false, nil
+	case slices.ContainsFunc(shown, func(e api.Entry) bool { return e.Status == dlq.Pending }):
+		return true, nil
+	}
+	q := maps.Clone(filter)
+	q.Set("resolution_status", string(dlq.Pending))
+	q.Set("page_size", "1")
+	found, err := get[api.EntryList](v, "/dlq", q)
+	return len(found.Items) > 0 || found.Incomplete, err
 }
 
 func chipName(field api.Field) string {
@@ -213,98 +354,4 @@ func listSentence(found api.EntryList, f api.EntryFilter, all bool) string {
 		return about + some(*found.Total, "investigation.", "investigations.")
 	}
 	return about + some(*found.Total, "investigation matches.", "investigations match.")
-}
-
-// maxExport is how many rows an export has at most.
-const maxExport = 100_000
-
-// exportInvestigations sends the whole list, page by page, as it is read.
-func exportInvestigations(v *visit) error {
-	_, q := v.filterOf()
-	format := v.param("format")
-	if format != "csv" && format != "json" {
-		return &httpapi.Error{Code: httpapi.Validation, Message: "The format is csv or json."}
-	}
-	q.Set("page_size", "100")
-	page, err := get[api.EntryList](v, "/dlq", q)
-	if err != nil {
-		return err
-	}
-	v.wrote = true
-	name := "investigations-" + time.Now().UTC().Format("20060102-150405") + "." + format
-	v.writer.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	var row func(api.Entry) error
-	var end func() error
-	if format == "csv" {
-		v.writer.Header().Set("Content-Type", "text/csv; charset=utf-8")
-		row, end = csvRows(v.writer)
-	} else {
-		v.writer.Header().Set("Content-Type", "application/json; charset=utf-8")
-		row, end = jsonRows(v.writer)
-	}
-	deadline := http.NewResponseController(v.writer)
-	for n := 0; ; {
-		for _, e := range page.Items {
-			if err := row(e); err != nil {
-				return nil // the browser is gone
-			}
-			n++
-		}
-		if page.Next == nil || n >= maxExport {
-			return end()
-		}
-		_ = deadline.SetWriteDeadline(time.Now().Add(time.Minute)) // a recorder in memory has none
-		q.Set("after", *page.Next)
-		if page, err = get[api.EntryList](v, "/dlq", q); err != nil {
-			v.console.log.Warn("an export ended early", "rows", n, "err", err)
-			panic(http.ErrAbortHandler) // the file is cut, and the browser sees that
-		}
-	}
-}
-
-func csvRows(w http.ResponseWriter) (row func(api.Entry) error, end func() error) {
-	out := csv.NewWriter(w)
-	_ = out.Write([]string{"id", "status", "topic", "error_code", "reason", "message", "subject_type", "subject_id", "retry_count", "occurrences", "assignee", "created_at", "resolved_at", "group"})
-	return func(e api.Entry) error {
-			resolved, group := "", ""
-			if e.ResolvedAt != nil {
-				resolved = e.ResolvedAt.UTC().Format(time.RFC3339Nano)
-			}
-			if e.Group != nil {
-				group = e.Group.String()
-			}
-			cells := []string{e.ID, string(e.Status), text(e.Topic), text(e.ErrorCode), e.Reason, e.Message, string(e.SubjectType), e.SubjectID, strconv.Itoa(int(e.RetryCount)),
-				strconv.Itoa(e.Occurrences), text(e.Assignee), e.CreatedAt.UTC().Format(time.RFC3339Nano), resolved, group}
-			for i := range cells {
-				cells[i] = cell(cells[i])
-			}
-			return out.Write(cells)
-		}, func() error {
-			out.Flush()
-			return nil
-		}
-}
-
-// cell is a text that a spreadsheet does not take for a formula.
-func cell(text string) string {
-	if text != "" && strings.ContainsAny(text[:1], "=+-@\t\r") {
-		return "'" + text
-	}
-	return text
-}
-
-func jsonRows(w http.ResponseWriter) (row func(api.Entry) error, end func() error) {
-	out := json.NewEncoder(w)
-	first := true
-	_, _ = fmt.Fprint(w, "[")
-	return func(e api.Entry) error {
-			if !first {
-				_, _ = fmt.Fprint(w, ",")
-			}
-			first = false
-			return out.Encode(e)
-		}, func() error {
-			_, _ = fmt.Fprintln(w, "]")
-			return nil
-		}
 }

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"fmt"
+
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/cmd/internal/series"
 )
 
 // nowView is the first page.
@@ -20,21 +23,20 @@ type nowView struct {
 	// Peak is the highest rate of the plot. Waits is the age of the oldest that waits. Opened is how many investigations were
 	// opened in 24 hours, as far back as this process looked.
 	Peak, Waits string
-	// Calm says that nothing is open and nothing stands.
+	// Calm says that nothing is open and nothing is held back.
 	Calm bool
 }
 
 // causeRow is a line of a list of causes.
 type causeRow struct {
 	cause
-	Title string
-	// Where is the topic or the template, By is who gave up.
-	Where, By string
+	// By is who gave up; empty for a topic.
+	By string
 	// Next is the next step, NextPath where it leads.
 	Next, NextPath string
 }
 
-// holdRow is a line of what stands.
+// holdRow is a line of a list of holds.
 type holdRow struct {
 	api.Hold
 	Words holdWords
@@ -55,27 +57,29 @@ func (v *visit) figures() (*figures, error) {
 	if f != nil {
 		return f, nil
 	}
-	message := "The first figures are being read. Load this page again in a second."
 	if failed != nil {
-		message = "No figures could be read yet. Events are safe: they stay in the table until the database is back."
+		return nil, &httpapi.Error{Code: httpapi.Unavailable, Database: true, Message: "No figures could be read yet. Events are safe: they stay in the table until the database is back."}
 	}
-	return nil, &httpapi.Error{Code: httpapi.Unavailable, Message: message}
+	return nil, &httpapi.Error{Code: httpapi.Unavailable, Message: "The first figures are being read. Load this page again in a second."}
 }
 
 // showNow fills the first page with figures.
 func (v *visit) showNow(f *figures) {
 	n := nowView{Say: sayNow(f), Figures: f, Span: "15m", Waits: ageText(seconds(f.Status.Outbox.OldestDueSeconds))}
 	for _, c := range f.Causes {
-		n.Causes = append(n.Causes, rowOf(c))
+		n.Causes = append(n.Causes, v.frame.rowOf(c))
 	}
 	for _, h := range f.Status.Outbox.Holds {
 		if !h.Draining && len(n.Holds) < 10 {
 			n.Holds = append(n.Holds, holdRow{h, wordsOf(h)})
 		}
 	}
-	points, step, span := f.Short, fine, "last 15 minutes"
+	if span := v.param("span"); span != "" && span != "15m" && span != "24h" {
+		v.frame.Wrong = fmt.Sprintf("Parameter span is %q; it must be 15m or 24h.", oneLine(span, 60))
+	}
+	points, step, span := f.Short, series.Short.Step(), "last 15 minutes"
 	if v.param("span") == "24h" {
-		n.Span, points, step, span = "24h", f.Long, coarse, "last 24 hours"
+		n.Span, points, step, span = "24h", f.Long, series.Long.Step(), "last 24 hours"
 	}
 	n.Delivered, n.Oldest = deliveredPlot("p1", points, step, span), oldestPlot("p2", points, span)
 	n.Rate, n.Peak = rates(f.Short)
@@ -85,7 +89,7 @@ func (v *visit) showNow(f *figures) {
 		n.Most = most + " " + unit
 	}
 	n.Calm = n.Say.Mark == "fine" && f.Open == 0
-	v.frame.View, v.frame.State, v.frame.Title = n, say{}, n.Say.Text
+	v.frame.View, v.frame.State, v.frame.Title, v.frame.AsOf = n, say{}, n.Say.Text, f.At
 }
 
 // rates are how many events arrived a second in the last minute, and at most in any.
@@ -97,7 +101,7 @@ func rates(points []point) (now, peak string) {
 		for _, p := range points[i : i+perMinute] {
 			sum += p.Delivered
 		}
-		last = float64(sum) / (perMinute * fine.Seconds())
+		last = float64(sum) / (perMinute * series.Short.Step().Seconds())
 		most = max(most, last)
 	}
 	return rate(last), rate(most)

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,20 +20,29 @@ type outboxView struct {
 	Holds     []holdRow
 	HoldChips []chip
 	MoreHolds string
+	// HoldExports are the holds as files.
+	HoldExports exports
 	// HoldCount is how many holds there are in all.
 	HoldCount int64
-	// Events are a page of events, the newest first; EventChips pick their status.
+	// Events are a page of events, the newest first unless Ascending; EventChips pick their status, and SortPath turns the order.
 	Events     []eventRow
+	Ascending  bool
+	SortPath   string
 	EventChips []chip
 	More       string
 	First      string
-	// Topic, EventID and TaskUUID are the filter as the form has it; Status and Cause are those of the chips.
-	Topic, EventID, TaskUUID, Status, Cause string
+	// Fields are the filter as the form has it; Topic filters holds, too. Status and Cause come from the chips.
+	Fields               []eventField
+	Topic, Status, Cause string
 	// Filtered says that the list of events is not all events.
 	Filtered bool
+	Exports  exports
 	// Here is the address of the page, to come back to.
 	Here string
 }
+
+// eventField is a field of the form: its name, what people call it, and what it has.
+type eventField struct{ Name, Label, Value string }
 
 // eventRow is a line of a list of events.
 type eventRow struct {
@@ -63,32 +73,32 @@ func eventWords(e relay.EventStatus) stateWords {
 
 // sayOutbox is how the outbox stands.
 func sayOutbox(o api.OutboxStatus) say {
-	waits := o.Pending + o.Failed + o.Parked + o.Scheduled
+	waits := o.Pending + o.Parked + o.Scheduled // failed ones are among the last two
 	switch {
 	case waits == 0 && o.HoldCount == 0:
 		return say{Mark: "fine", Text: "No event waits.", More: "Whatever was written has arrived, or was given up and is kept."}
 	case o.HoldCount > 0:
-		return say{Mark: "held", Text: fmt.Sprintf("%s: %s.", standing(o.HoldCount), behind(o.Parked)), More: oldestText(o)}
+		return say{Mark: "held", Text: fmt.Sprintf("%s: %s.", openHolds(o.HoldCount), behind(o.Parked)), More: oldestText(o)}
 	case o.OldestDueSeconds >= 60:
 		return say{Mark: "waiting", Text: fmt.Sprintf("%s to go; the oldest for %s.", some(o.Due, "event has", "events have"), ageText(seconds(o.OldestDueSeconds)))}
 	}
 	return say{Mark: "fine", Text: fmt.Sprintf("Nothing is held; %s on the way or not due yet.", some(waits, "event is", "events are"))}
 }
 
-func standing(holds int64) string { return some(holds, "hold stands", "holds stand") }
+func openHolds(holds int64) string { return some(holds, "hold is open", "holds are open") }
 
 func behind(parked int64) string {
 	if parked == 0 {
 		return "nothing waits behind it"
 	}
-	return some(parked, "event waits", "events wait") + " for an end of it"
+	return some(parked, "event waits", "events wait") + " behind it"
 }
 
 func oldestText(o api.OutboxStatus) string {
 	if o.OldestDueSeconds < 1 {
 		return ""
 	}
-	return "The oldest event that could go waits for " + ageText(seconds(o.OldestDueSeconds)) + "."
+	return "The oldest event that should have gone by now, held or not, waits for " + ageText(seconds(o.OldestDueSeconds)) + ". Events behind halted keys are not counted."
 }
 
 // causeNames are what the chips call the causes of holds.
@@ -101,30 +111,47 @@ var causeNames = []struct {
 // eventStatusNames are what the chips call the statuses of events.
 var eventStatusNames = map[string]string{"pending": "Waiting", "processing": "On the way", "succeeded": "Arrived", "failed": "Failed, tried again", "dead_lettered": "Given up"}
 
+// eventFilters are the filters of the list of events, as the API has them.
+var eventFilters = []string{"status", "topic", "key", "error_code", "event_id", "task_uuid", "hold_id", "from", "to", "state"}
+
+// eventParameters are these filters and the order.
+var eventParameters = append(slices.Clone(eventFilters), "order_dir")
+
+// eventFields are the filters that the form has, and what it calls them; the chips have the status.
+var eventFields = []struct{ name, label string }{{"topic", "Topic"}, {"key", "Key"}, {"error_code", "Code"}, {"event_id", "Event id"}, {"task_uuid", "Task"}, {"hold_id", "Hold"},
+	{"from", "Written from"}, {"to", "Written until"}}
+
 func showOutbox(v *visit) error {
-	f, err := v.figures()
+	// The same moment as the lists below it: the figures of the process may be older.
+	status, err := get[api.Status](v, "/status", nil)
 	if err != nil {
 		return err
 	}
-	o := f.Status.Outbox
+	o := status.Outbox
 	view := outboxView{Say: sayOutbox(o), HoldCount: o.HoldCount, Here: v.with(),
-		Topic: v.param("topic"), EventID: v.param("event_id"), TaskUUID: v.param("task_uuid"), Status: v.param("status"), Cause: v.param("cause"),
+		Topic: v.param("topic"), Status: v.param("status"), Cause: v.param("cause"),
 		States: []pair{{"Not read yet", count(o.Pending)}, {"Due now", count(o.Due)}, {"On the way again", count(o.Processing)}, {"Failed, tried again", count(o.Failed)},
 			{"Held", count(o.Parked)}, {"Wait for their time", count(o.Scheduled)}, {"Being given up", count(o.Exhausted)}, {"Given up, kept", count(o.DeadLettered)}}}
 	if err := v.readHolds(&view); err != nil {
 		return err
 	}
+	for _, f := range eventFields {
+		view.Fields = append(view.Fields, eventField{f.name, f.label, v.param(f.name)})
+	}
 	q := url.Values{"page_size": {"25"}}
-	for _, name := range []string{"status", "topic", "event_id", "task_uuid", "after"} {
+	for _, name := range append(eventParameters, "after") {
 		if value := v.param(name); value != "" {
 			q.Set(name, value)
-			view.Filtered = view.Filtered || name != "after"
+			view.Filtered = view.Filtered || slices.Contains(eventFilters, name)
 		}
 	}
-	found, err := get[api.List[relay.EventStatus]](v, "/outbox", q)
+	view.Ascending = v.param("order_dir") == "asc"
+	view.SortPath = v.with("order_dir", map[bool]string{true: "", false: "asc"}[view.Ascending], "after", "") + "#events"
+	found, err := list[api.List[relay.EventStatus]](v, "/outbox", q)
 	if err != nil {
 		return err
 	}
+	view.Exports = v.exports("/outbox/export", q)
 	for _, e := range found.Items {
 		view.Events = append(view.Events, eventRow{e, eventWords(e)})
 	}
@@ -156,7 +183,7 @@ func (v *visit) readHolds(view *outboxView) error {
 	if after := v.param("holds_after"); after != "" {
 		q.Set("after", after)
 	}
-	found, err := get[api.List[api.Hold]](v, "/holds", q)
+	found, err := list[api.List[api.Hold]](v, "/holds", q)
 	if err != nil {
 		return err
 	}
@@ -166,6 +193,7 @@ func (v *visit) readHolds(view *outboxView) error {
 	if found.Next != nil {
 		view.MoreHolds = v.with("holds_after", *found.Next)
 	}
+	view.HoldExports = v.exports("/outbox/holds/export", q)
 	view.HoldChips = []chip{{"All", v.with("cause", "", "holds_after", ""), view.Cause == ""}}
 	for _, c := range causeNames {
 		view.HoldChips = append(view.HoldChips, chip{c.name, v.with("cause", string(c.cause), "holds_after", ""), view.Cause == string(c.cause)})
@@ -303,13 +331,13 @@ func eventOf(e relay.EventStatus, hold *holdRow, entries []api.Entry) *eventView
 	w := &eventView{EventStatus: e, Words: eventWords(e), Say: sayEvent(e), Life: lifeOf(e, hold), Hold: hold, Entries: entries}
 	switch e.State {
 	case "pending", "parked", "scheduled":
-		w.CanSkip, w.NoRedrive = true, "Only an event that was given up is put back in its place."
+		w.CanSkip, w.NoRedrive = true, "Only an event that was given up is sent again here."
 	case "dead_lettered":
 		w.CanRedrive, w.NoSkip = true, "It was given up already."
 	case "published":
 		w.NoSkip, w.NoRedrive = "It arrived: there is nothing to do.", "It arrived: there is nothing to do."
 	default:
-		w.NoSkip, w.NoRedrive = "It is being given up already.", "Its dead letter is on its way; it can be put back when that has arrived."
+		w.NoSkip, w.NoRedrive = "It is being given up already.", "Its dead letter is on its way; it can be sent again when that has arrived."
 	}
 	return w
 }
@@ -321,14 +349,12 @@ func (v *visit) readEvent() (*eventView, error) {
 	}
 	var hold *holdRow
 	if e.HoldID != nil {
-		found, err := get[api.List[api.Hold]](v, "/holds", url.Values{"topic": {e.Topic}, "page_size": {"100"}})
+		found, err := get[api.List[api.Hold]](v, "/holds", url.Values{"hold_id": {fmt.Sprint(*e.HoldID)}})
 		if err != nil {
 			return nil, err
 		}
-		for _, h := range found.Items {
-			if h.ID == fmt.Sprint(*e.HoldID) {
-				hold = &holdRow{h, wordsOf(h)}
-			}
+		if len(found.Items) == 1 {
+			hold = &holdRow{found.Items[0], wordsOf(found.Items[0])}
 		}
 	}
 	entries, err := get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "page_size": {"10"}})

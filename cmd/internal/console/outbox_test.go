@@ -20,7 +20,7 @@ func TestTheOutbox(t *testing.T) {
 	outboxtest.Settle(t, r.pool, outboxtest.Published, 1, 2)
 	outboxtest.Settle(t, r.pool, outboxtest.DeadLettered, 3)
 	hold := pgtest.Value[string](t, r.pool, `insert into postrider.outbox_hold (scope, topic, cause, next_probe_at) values ('topic', 'refunds', 'route', now() + interval '1 minute') returning hold_id::text`)
-	b.until("/outbox", "1 hold stands").is(t, 200).has(t, "Topic refunds", "Waits for the topic", "Try one now", "Older", "#events")
+	b.until("/outbox", "1 hold is open").is(t, 200).has(t, "Topic refunds", "Waits for the topic", "Try one now", "Older", "#events")
 	first := b.get("/outbox")
 	if n := strings.Count(first.text, "<tr role=\"row\" data-row"); n != 25 {
 		t.Errorf("%d events on the first page", n)
@@ -29,6 +29,13 @@ func TestTheOutbox(t *testing.T) {
 	if page := b.get("/outbox?topic=orders").is(t, 200).text; strings.Contains(page, `href="/outbox/3"`) || strings.Contains(page, "Try one now") {
 		t.Error("a filter on a topic shows another topic")
 	}
+	for filter, finds := range map[string]bool{"key=no-such-key": false, "error_code=NO_SUCH": false, "hold_id=999": false, "from=2099-01-01": false, "to=2099-01-01": true, "state=dead_lettered&from=2099-01-01": false} {
+		if found := strings.Contains(b.get("/outbox?"+filter).is(t, 200).text, "data-row"); found != finds {
+			t.Errorf("with %s events are listed: %v", filter, found)
+		}
+	}
+	b.get("/outbox?hold_id=odd").is(t, http.StatusBadRequest)
+	b.get("/outbox?key=k").is(t, 200).has(t, `name="key" value="k"`)
 	b.get("/outbox?topic=nowhere").is(t, 200).has(t, "No event matches.", "No hold matches.", "Clear the filter")
 	b.get("/outbox?cause=halted").is(t, 200).has(t, "No hold matches.")
 	b.get("/outbox?status=odd").is(t, http.StatusBadRequest).has(t, "must be one of")
@@ -39,7 +46,12 @@ func TestTheOutbox(t *testing.T) {
 	if to != "/outbox?topic=refunds" {
 		t.Errorf("releasing a hold leads to %s", to)
 	}
-	b.get(to).has(t, "The hold ends")
+	b.get(to).has(t, "One event is tried now. If it arrives, all that waits behind it goes on; if not, the hold stays")
+	r.keep("refunds", "BAD", 2001)
+	breaker := pgtest.Value[string](t, r.pool, `select hold_id::text from postrider.outbox_hold where cause = 'circuit_breaker'`)
+	b.get("/outbox?topic=refunds").is(t, http.StatusOK).has(t, "Try all now", "Try one now")
+	b.post("/holds/"+breaker+"/release", "back", "/outbox").is(t, http.StatusSeeOther)
+	b.get("/outbox").has(t, "All that waits behind it is tried once more.")
 }
 
 func TestAnEventsLife(t *testing.T) {
@@ -49,18 +61,18 @@ func TestAnEventsLife(t *testing.T) {
 	pgtest.Exec(t, r.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers) overriding system value
 		values (5000, gen_random_uuid(), 'orders', 'k', '{"secret": 5}', '{"trace": "abc"}'), (5001, gen_random_uuid(), 'orders', 'l', null, '[]')`)
 	b := r.as(access.Admin)
-	b.get("/outbox/1001").is(t, 200).has(t, "was given up", "/investigations/"+entry, "Put it back…", "It was given up already.")
+	b.get("/outbox/1001").is(t, 200).has(t, "was given up", "/investigations/"+entry, "Send it again…", "It was given up already.")
 	if strings.Contains(b.get("/outbox/1001").text, "its topic acknowledged it") {
 		t.Error("an event that was given up has arrived, says its life")
 	}
 	b.post("/outbox/1001/redrive").is(t, http.StatusSeeOther)
 	b.get("/outbox/1001").has(t, "notice waiting", "does not halt its key") // the rule is the outbox's own
-	waits := b.get("/outbox/5000").is(t, 200).has(t, "waits for its turn", "Written", "13 bytes of payload", "Give it up…", "Only an event that was given up is put back")
+	waits := b.get("/outbox/5000").is(t, 200).has(t, "waits for its turn", "Written", "13 bytes of payload", "Give it up…", "Only an event that was given up is sent again here")
 	if strings.Contains(waits.text, "secret") {
 		t.Error("a payload is shown before a person asked")
 	}
-	b.post("/outbox/5000/reveal", "as", "json").is(t, 200).has(t, "secret", "trace", "abc", "The audit log has that you looked.")
-	b.post("/outbox/5001/reveal").is(t, 200).has(t, "It is a tombstone")
+	b.lookAt("/outbox/5000/reveal", "as", "json").is(t, 200).has(t, "secret", "trace", "abc", "The audit log has that you looked.")
+	b.lookAt("/outbox/5001/reveal").is(t, 200).has(t, "It is a tombstone")
 	if who := pgtest.Value[string](t, r.pool, `select actor from postrider.access_audit where action = 'payload.reveal' and target_id = '5000'`); who != "key admin" {
 		t.Errorf("the audit log says that %q looked", who)
 	}

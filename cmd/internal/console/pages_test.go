@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"html"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,10 +29,10 @@ func TestPagesWithEveryScope(t *testing.T) {
 	ledgertest.Apply(t, r.pool, ledgertest.Template{Configuration: `{"steps": [{"name": "pack"}]}`})
 	task := "/tasks/" + ledgertest.Create(t, r.pool, ledgertest.New{}).String()
 	wants := map[string][]access.Scope{ // buttons of pages
-		cause: {access.Resolve, access.Redrive}, letter: {access.Resolve, access.Redrive, access.ReadPayload}, plan: {access.Redrive},
-		"/plan?kind=purge&all=true": {access.Purge}, "/investigations": {access.Redrive, access.Resolve, access.Purge},
-		"/": nil, "/causes": nil, "/operations": nil,
-		"/tasks": nil, "/tasks/archive": nil, task: {access.Resolve}, "/outbox": {access.Resolve}, "/outbox/1001": {access.Redrive, access.ReadPayload}, "/outbox/2001": {access.Resolve},
+		cause: {access.Resolve, access.Redrive, access.ReadPayload}, letter: {access.Resolve, access.Redrive, access.ReadPayload}, plan: nil,
+		"/investigations": {access.Redrive, access.Resolve, access.Purge},
+		"/":               nil, "/causes": nil, "/operations": nil,
+		"/tasks": {access.Resolve}, "/tasks/archive": {access.Resolve}, "/tasks/templates": nil, "/tasks/templates/default/task": nil, "/access": nil, "/consumers": nil, task: {access.Resolve}, "/outbox": {access.Resolve}, "/outbox/1001": {access.Redrive, access.ReadPayload}, "/outbox/2001": {access.Resolve},
 	}
 	for _, scope := range access.Scopes() {
 		b := r.as(scope)
@@ -61,7 +63,7 @@ func TestPagesWithEveryScope(t *testing.T) {
 			}
 		}
 		for form, needed := range map[string]access.Scope{
-			cause + "/resolve": access.Resolve, letter + "/send": access.Redrive, letter + "/reveal": access.ReadPayload, "/holds/1/release": access.Resolve,
+			cause + "/resolve": access.Resolve, letter + "/send": access.Redrive, letter + "/reveal": access.ReadPayload, cause + "/compare": access.ReadPayload, "/holds/1/release": access.Resolve,
 			task + "/cancel": access.Resolve, task + "/steps/0192aaaa-0000-7000-8000-000000000008": access.Resolve, "/outbox/2001/skip": access.Resolve, "/outbox/1001/redrive": access.Redrive, "/outbox/1001/reveal": access.ReadPayload,
 		} {
 			may := scope == access.Admin || scope == needed || scope == access.Edit && needed != access.Resolve
@@ -86,7 +88,7 @@ func TestFromTheSentenceToResolved(t *testing.T) {
 	group := r.group(entries[0])
 	b := r.as(access.Admin)
 	b.until("/", "orders: 7 events given up").has(t, "/causes/"+group, "Look at the cause", "Header &#34;priority&#34;")
-	b.get("/causes/"+group).is(t, 200).has(t, "Plan a redrive of 7", "/plan?kind=redrive&amp;group="+group, "The road to resolved", "placed")
+	b.get("/causes/"+group).is(t, 200).has(t, "Plan a redrive of 7", "/plan?kind=redrive&amp;group="+group, "From fix to resolved", "placed")
 	b.post("/causes/"+group+"/change", "what", "take").is(t, http.StatusSeeOther)
 	b.get("/causes/"+group).has(t, "It is with you.", "key admin")
 	b.get("/plan?kind=redrive&group="+group).is(t, 200).has(t, "all 7 that are open now of the cause", `name="headers"`)
@@ -95,12 +97,12 @@ func TestFromTheSentenceToResolved(t *testing.T) {
 	b.get(refused.header.Get("Location")).is(t, 200).has(t, "it must be a number", `value="urgent"`, `value="rolled back"`, `value="two"`)
 	made := b.post("/plan", "kind", "redrive", "group", group, "name", "urgent", "why", "rolled back", "canary", "2", "rate", "20", "headers", "priority: 5").is(t, http.StatusSeeOther)
 	operation := made.header.Get("Location")
-	b.get(operation).is(t, 200).has(t, "urgent is planned: 7 letters. Nothing was done yet.", "Send the canary", "priority: 5", "rolled back", "2 first, then 20 a second")
+	b.get(operation).is(t, 200).has(t, "urgent is planned: 7 messages. Nothing was done yet.", "Send 2 first, then the other 5 if they arrive", "priority: 5", "rolled back", "2 first, then 20 a second")
 	b.post(operation+"/start").is(t, http.StatusSeeOther)
 	b.get(operation).has(t, "It is started.", "Halt", "canary")
 	b.get("/causes/"+group).has(t, "urgent", "Halt")
 	b.post(operation+"/pause", "back", "/causes/"+group).is(t, http.StatusSeeOther)
-	b.get("/causes/"+group).has(t, "It is halted.", "Go on")
+	b.get("/causes/"+group).has(t, "It is halted.", "Send the 7", "End it…", "7 messages are not sent; their investigations stay as they are.")
 	b.post(operation + "/abort")
 	b.get(operation).has(t, "was ended")
 	b.post("/causes/"+group+"/resolve", "notes", "by hand", "status", "manually_resolved").is(t, http.StatusSeeOther)
@@ -132,6 +134,8 @@ func TestLists(t *testing.T) {
 		t.Errorf("the search leads to %s", to)
 	}
 	b.get(to).is(t, 200).has(t, "15 investigations are open.", "is:open code:INVALID_HEADERS priority", "error_code=INVALID_HEADERS&amp;format=csv")
+	hinted := b.get("/investigations?q=is%3Azzz+is%3Aopen+is%3Aresolved+code%3AINVALID_HEADERS").is(t, http.StatusSeeOther).header.Get("Location")
+	b.get(hinted).is(t, 200).has(t, "15 investigations are open.", `value="is:open code:INVALID_HEADERS"`, "“is:zzz” was left out", "cancelled, failed, open, resolved", "“is:resolved” was left out")
 	b.get("/investigations?topic=nowhere").is(t, 200).has(t, "Nothing matches", "Clear the search")
 	b.get("/investigations?resolution_status=odd").is(t, http.StatusBadRequest).has(t, "must be one of")
 	csv := b.get("/investigations/export?format=csv&resolution_status=pending").is(t, 200)
@@ -141,6 +145,17 @@ func TestLists(t *testing.T) {
 	if json := b.get("/investigations/export?format=json").is(t, 200).text; strings.Count(json, `"dlq_entry_uuid"`) != 30 {
 		t.Error("the export as JSON does not have all")
 	}
+	// The page of an investigation knows the list that it was reached from.
+	open := regexp.MustCompile(`href="/investigations/([0-9a-f-]{36})\?([^"]*)"`).FindAllStringSubmatch(b.get(to).text, -1)
+	if len(open) < 3 || !strings.Contains(open[0][2], "error_code=INVALID_HEADERS&amp;resolution_status=pending&amp;text=priority") {
+		t.Fatalf("the list leads to %v", open)
+	}
+	address := func(i int) string { return "/investigations/" + open[i][1] + "?" + html.UnescapeString(open[i][2]) }
+	b.get(address(1)).is(t, 200).has(t, `rel="prev" href="`+html.EscapeString(address(0))+`"`, `rel="next" href="`+html.EscapeString(address(2))+`"`, `href="?as=json&amp;error_code=INVALID_HEADERS`)
+	if strings.Contains(b.get(address(0)).text, `rel="prev"`) {
+		t.Error("something comes before the first of the list")
+	}
+	b.get("/investigations/"+open[0][1]+"?topic=nowhere").is(t, 200)
 	b.get("/causes?state=new").is(t, 200).has(t, "cause")
 	b.get("/causes?text=priority").is(t, 200).has(t, "priority")
 	b.get("/nowhere").is(t, http.StatusNotFound).has(t, "There is nothing here.")
@@ -160,15 +175,14 @@ func TestALetterIsRevealedToThoseWhoMay(t *testing.T) {
 	if n := pgtest.Value[int](t, r.pool, `select count(*) from postrider.access_audit where action like '%reveal%' or action like '%payload%'`); n != 0 {
 		t.Errorf("%d looks in the audit log before a person asked", n)
 	}
-	shown := b.post(page+"/reveal").is(t, 200).has(t, "The audit log has that you looked.", "Change it and send it again")
+	shown := b.lookAt(page+"/reveal").is(t, 200).has(t, "The audit log has that you looked.", "Change it and send it again")
 	if strings.Contains(shown.text, "[redacted]") || !strings.Contains(shown.text, `n&#34;`) {
 		t.Error("the payload is still redacted")
 	}
 	if who := pgtest.Value[string](t, r.pool, `select string_agg(distinct actor, ',') from postrider.access_audit where target_id = $1 or details::text like '%'||$1||'%'`, entry); !strings.Contains(who, "key redrive:edit") {
 		t.Errorf("the audit log has %q", who)
 	}
-	b.post(page+"/send", "what", "edit", "payload", `{"mended": 1}`, "headers", "no colon").is(t, http.StatusSeeOther)
-	b.get(page).has(t, "has no name and colon")
+	b.post(page+"/send", "what", "edit", "payload", `{"mended": 1}`, "headers", "no colon").is(t, http.StatusBadRequest).has(t, "has no name and colon", "mended", "no colon</textarea>")
 	b.post(page+"/send", "what", "edit", "payload", `{"mended": 1}`, "headers", "priority: 5").is(t, http.StatusSeeOther)
 	b.get(page).has(t, "It is sent.", "On its way")
 	b.post(page+"/send").is(t, http.StatusSeeOther)
@@ -184,13 +198,13 @@ func TestMergeAndSplit(t *testing.T) {
 	one, other := r.die(1, invalidHeaders), r.die(2, nil)
 	b := r.as(access.Resolve)
 	b.post("/causes/"+r.group(one)+"/merge", "into", "odd").is(t, http.StatusSeeOther)
-	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "uuid", "Merge…", "Split…")
+	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "The cause to merge into is", "Merge…", "Split…")
 	into, from := r.group(other), r.group(one)
 	if to := b.post("/causes/"+from+"/merge", "into", r.URL+"/causes/"+into).header.Get("Location"); to != "/causes/"+into || r.group(one) != into {
 		t.Errorf("merging leads to %s, and the investigation is in %s", to, r.group(one))
 	}
 	b.get("/causes/"+into).is(t, 200).has(t, "1 investigation is here now.", "2</b> open")
-	b.get("/investigations?group="+into).is(t, 200).has(t, "Split off", `formaction="/causes/`+into+`/split"`)
+	b.get("/investigations?group="+into).is(t, 200).has(t, "Move to a cause of its own", `formaction="/causes/`+into+`/split"`)
 	if to := b.post("/causes/"+into+"/split", "id", one).header.Get("Location"); to != "/causes/"+from || r.group(one) != from {
 		t.Errorf("splitting leads to %s, and the investigation is in %s", to, r.group(one))
 	}

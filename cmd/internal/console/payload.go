@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postrider/postrider/cmd/internal/plural"
 )
 
 // A payload may have 16 MiB and 20,000 levels. What is shown of it is bounded in bytes before it is looked at.
@@ -37,9 +41,18 @@ type body struct {
 	Cut bool
 	// Hidden is how many values a rule of redaction has replaced.
 	Hidden int
+	// Note says what is other than in the message; empty where nothing is.
+	Note string
 	// None says why there is nothing to show; empty where there is.
 	None string
 }
+
+const (
+	// indented is the note of JSON that is shown over lines.
+	indented = "White space between values is the page’s; all else is the message’s."
+	// reencoded is the note of JSON that comes from a snapshot, a jsonb of PostgreSQL.
+	reencoded = "As the database keeps JSON: names in its own order, one of each name, numbers in its own digits. The message itself is shown as it is when you ask for it."
+)
 
 // piece is a part of a shown payload.
 type piece struct {
@@ -48,12 +61,12 @@ type piece struct {
 	Text string
 }
 
-// showBytes shows bytes in a way; an unknown way is the best one.
-func showBytes(b []byte, as string) body {
+// showBytes shows bytes in a way; an unknown way is the best one. Cut says that they are the beginning of a payload.
+func showBytes(b []byte, cut bool, as string) body {
 	v := body{Size: int64(len(b)), Ways: []string{"text", "hex"}, Kind: "text"}
 	seen := b[:min(len(b), maxShown)]
 	pieces, isJSON := prettyJSON(seen)
-	if isJSON = isJSON && len(bytes.TrimSpace(b)) > 0; isJSON {
+	if isJSON = isJSON && (json.Valid(b) || cut && beginsAsJSON(seen)); isJSON { // prettyJSON leaves out white space, which means something elsewhere
 		v.Kind, v.Ways = "JSON", []string{"json", "text", "hex"}
 	} else if bytes.IndexByte(seen, 0) >= 0 || !utf8.Valid(cutRune(seen)) {
 		v.Kind, v.Ways = "bytes", []string{"hex", "text"}
@@ -64,15 +77,18 @@ func showBytes(b []byte, as string) body {
 			v.As = way
 		}
 	}
-	v.Cut = len(b) > maxShown
+	v.Cut = cut || len(b) > maxShown
 	switch v.As {
 	case "json":
-		v.Pieces = pieces
+		v.Pieces, v.Note = pieces, indented
 	case "hex":
-		v.Cut = len(b) > maxHex
+		v.Cut = cut || len(b) > maxHex
 		v.Pieces = []piece{{Text: hex.Dump(b[:min(len(b), maxHex)])}}
 	default:
 		v.Pieces = []piece{{Text: string(seen)}}
+	}
+	for i := range v.Pieces {
+		v.Pieces[i].Text = shownNUL(v.Pieces[i].Text)
 	}
 	if len(b) == 0 {
 		v.None = "The payload is empty: 0 bytes."
@@ -88,8 +104,31 @@ func cutRune(b []byte) []byte {
 	return b[:max(len(b)-utf8.UTFMax, 0)]
 }
 
-// prettyJSON is JSON over lines, in pieces, and whether the text begins as JSON does: an object or a list. It looks at each
-// byte once and does not recurse, so neither depth nor size can hurt. What is no JSON further on is shown as it is.
+// beginsAsJSON reports whether a text whose end was cut off is the beginning of one JSON value.
+func beginsAsJSON(b []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber() // the digits may be more than a number of Go has
+	depth := 0
+	for {
+		token, err := d.Token()
+		switch {
+		case err != nil:
+			return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		case token == json.Delim('{') || token == json.Delim('['):
+			depth++
+		case token == json.Delim('}') || token == json.Delim(']'):
+			depth--
+		}
+		if depth == 0 { // what follows a whole value is no part of it
+			return len(bytes.TrimSpace(b[d.InputOffset():])) == 0
+		}
+	}
+}
+
+// prettyJSON is JSON over lines, in pieces, and whether the text begins with an object or a list. It looks at each byte once and
+// does not recurse, so neither depth nor size can hurt. It decodes nothing: repeated names and the digits of numbers stay. It
+// does not tell JSON from other text, whose white space it would leave out: that is for json.Valid, and for beginsAsJSON where
+// the end is cut.
 func prettyJSON(b []byte) ([]piece, bool) {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 || b[0] != '{' && b[0] != '[' {
@@ -174,6 +213,8 @@ type carried struct {
 	PayloadKind     string          `json:"payload_kind"`
 	PayloadBytes    *int64          `json:"payload_bytes"`
 	PayloadEncoding string          `json:"payload_encoding"`
+	// PayloadTruncated says where the whole is of a payload that was cut; empty for a whole one.
+	PayloadTruncated string `json:"payload_truncated"`
 }
 
 // redactedText is what the rules of redaction put in the place of a value.
@@ -186,7 +227,7 @@ func showCarried(c carried, as string) body {
 	case c.PayloadKind == "tombstone":
 		return body{Kind: "tombstone", None: "It is a tombstone: Kafka’s null, which deletes its key from a compacted topic."}
 	case len(c.Payload) == 0 || string(c.Payload) == "null" && c.PayloadEncoding != "json":
-		v := body{Kind: "reference", None: "The payload is not kept here; the letter says where it was."}
+		v := body{Kind: "reference", None: "The payload is not kept here; the dead letter says where it was."}
 		if c.PayloadBytes != nil {
 			v.Size = *c.PayloadBytes
 		}
@@ -196,7 +237,13 @@ func showCarried(c carried, as string) body {
 	default:
 		b = c.Payload
 	}
-	v := showBytes(b, as)
+	if c.PayloadEncoding == "json" {
+		as = ""
+	}
+	v := showBytes(b, c.PayloadTruncated != "", as)
+	if c.PayloadEncoding == "json" {
+		v.Kind, v.Ways, v.Note = "JSON", v.Ways[:1], reencoded // as text or bytes it would be taken for the message's own
+	}
 	v.Hidden = bytes.Count(b[:min(len(b), maxShown)], []byte(redactedText))
 	if c.PayloadBytes != nil {
 		v.Size = *c.PayloadBytes
@@ -259,7 +306,7 @@ func plainJSON(raw json.RawMessage) string {
 func bytesText(n int64) string {
 	switch {
 	case n < 1000:
-		return fmt.Sprintf("%d bytes", n)
+		return plural.Of(n, "byte", "bytes")
 	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}

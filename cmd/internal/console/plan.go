@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -30,13 +31,28 @@ type planView struct {
 	GroupTitle string
 	// All says that everything open is its scope, because the person asked for all.
 	All bool
-	// Name, Reason, Canary, Rate, Target, Headers, NoHeaders and Notes are what the form has.
-	Name, Reason, Canary, Rate, Target, Headers, Notes string
-	NoHeaders                                          bool
-	// Repairs says that headers can be given: the cause is about headers that cannot be read.
+	// Name, Reason, Canary, Rate, Target, Headers, NoHeaders, Status and Notes are what the form has.
+	Name, Reason, Canary, Rate, Target, Headers, Status, Notes string
+	NoHeaders                                                  bool
+	// AsText sends each header that cannot be read as the text of its own value.
+	AsText bool
+	// Repairs says that the headers of all its messages cannot be read: the plan must say what is sent instead.
 	Repairs bool
-	// Needs is what is needed to make it; Verb is the button's.
-	Needs, Verb, Title string
+	// Count is how many it is about now, and Exactly that the count is no estimate.
+	Count   int64
+	Exactly bool
+	// Instead is the plan that ends when this one is made, because nothing of it was started; empty for none.
+	Instead string
+	// Already is an operation of the group that has not ended; nil for none.
+	Already *operationView
+	// Kept are events that fail in the same way and wait behind a circuit breaker, which no plan reaches; nil for none.
+	Kept *keptEvents
+	// Closed says that nothing of the group is open any more, so that there is nothing to plan.
+	Closed bool
+	// TooLarge warns that its messages are too large to arrive; empty where that is not known.
+	TooLarge string
+	// Title is what is planned.
+	Title string
 }
 
 // maxAddress is how long the address of a form may be, in bytes.
@@ -45,55 +61,101 @@ const maxAddress = 7000
 // errNothingPicked refuses a plan without a scope: an empty filter would be about everything.
 var errNothingPicked = &httpapi.Error{Code: httpapi.Validation, Message: "Nothing is picked. Pick investigations, or take all that match."}
 
-// needs is the scope of a kind of operation; the API checks it.
-func needs(kind dlq.OperationKind) access.Scope {
+// needs are the scopes of a kind of operation, its own first; the API checks them.
+func needs(kind dlq.OperationKind) []access.Scope {
 	switch kind {
 	case dlq.OpResolve:
-		return access.Resolve
+		return []access.Scope{access.Resolve, access.Redrive}
 	case dlq.OpPurge:
-		return access.Purge
+		return []access.Scope{access.Purge, access.Redrive}
 	}
-	return access.Redrive
+	return []access.Scope{access.Redrive}
+}
+
+// ScopeFor is the scope that decides whether the person may plan and command operations of a kind: the first that they lack.
+func (f *frame) ScopeFor(kind dlq.OperationKind) string {
+	all := needs(kind)
+	for _, scope := range all {
+		if !f.Has(string(scope)) {
+			return string(scope)
+		}
+	}
+	return string(all[0])
 }
 
 func showPlan(v *visit) error {
 	f, q := v.filterOf()
 	p := planView{Kind: dlq.OperationKind(v.param("kind")), IDs: v.URL.Query()["id"], Group: v.param("group"), Filter: f,
 		Name: v.param("name"), Reason: v.param("why"), Canary: v.param("canary"), Rate: v.param("rate"), Target: v.param("target"), Headers: v.param("headers"),
-		Notes: v.param("notes"), NoHeaders: v.param("no_headers") != ""}
+		Status: v.param("status"), Instead: v.param("instead"), Notes: v.param("notes"), NoHeaders: v.param("no_headers") != "", AsText: v.param("headers_as_text") != ""}
 	if p.Kind == "" {
 		p.Kind = dlq.OpRedrive
 	}
 	switch p.Kind {
 	case dlq.OpRedrive:
-		p.Title, p.Verb = "Plan a redrive", "Make the plan"
+		p.Title = "Plan a redrive"
 	case dlq.OpResolve:
-		p.Title, p.Verb = "Plan to close investigations", "Make the plan"
+		p.Title = "Plan to close investigations"
 	case dlq.OpPurge:
-		p.Title, p.Verb = "Plan to remove investigations for good", "Make the plan"
+		p.Title = "Plan to remove investigations for good"
 	default:
 		return &httpapi.Error{Code: httpapi.Validation, Message: "A plan is of the kind redrive, resolve or purge."}
 	}
-	p.Needs = string(needs(p.Kind))
 	if len(p.IDs) == 0 && p.Group == "" && len(q) == 0 {
 		if v.param("all") == "" {
 			return errNothingPicked
 		}
 		p.All = true
 	}
-	subject := "letters"
+	subject := "messages"
 	switch {
 	case len(p.IDs) > 0:
 		p.ScopeText = some(len(p.IDs), "investigation that was picked", "investigations that were picked")
 		p.Group, p.Filter = "", api.EntryFilter{}
+		p.Count, p.Exactly = int64(len(p.IDs)), true
+		if len(p.IDs) == 1 {
+			d, err := get[api.Detail](v, "/dlq/"+url.PathEscape(p.IDs[0]), nil)
+			if err != nil {
+				return err
+			}
+			p.GroupTitle, p.Repairs = oneLine(d.Message, 300), letterOf(d, "").Unreadable
+			if p.Kind == dlq.OpRedrive && isTooLarge(text(d.ErrorCode)) {
+				p.TooLarge = sentence(tooLargeText(1, "", text(d.Topic), p.Target))
+			}
+		}
 	case p.Group != "" && len(q) == 1:
-		g, err := get[api.GroupDetail](v, "/groups/"+url.PathEscape(p.Group), nil)
+		g, err := v.group(p.Group)
 		if err != nil {
 			return err
 		}
-		p.GroupTitle = causeTitle("", g.Parts, g.Title)
+		p.GroupTitle = clip(g.Title, 300)
+		p.Count, p.Exactly, p.Closed = g.Pending, true, g.Pending == 0
+		if road, err := v.roadOf(g); err != nil {
+			return err
+		} else if o := road.Operation; o != nil && !o.State.Ended() {
+			p.Already = o
+			if sendsNothing(&o.Operation) {
+				p.Instead = o.UUID.String()
+			}
+		}
+		if p.Kept, err = v.keptOf(g); err != nil {
+			return err
+		}
 		p.ScopeText = fmt.Sprintf("all %s that are open now of the cause", count(g.Pending))
-		p.Repairs = g.Parts.ErrorCode == "INVALID_HEADERS"
+		if p.Closed {
+			p.ScopeText = "nothing is open any more"
+		}
+		if p.Kind == dlq.OpRedrive && g.Parts.Template != "" {
+			return &httpapi.Error{Code: httpapi.Conflict, Message: "This cause is about tasks: a redrive sends messages, and none of these has one. The page of the cause leads to the task; put it back to its beginning there."}
+		}
+		if p.Kind == dlq.OpRedrive {
+			if p.Repairs, err = v.allUnreadable(q); err != nil {
+				return err
+			}
+			if isTooLarge(g.Parts.ErrorCode) {
+				p.TooLarge = sentence(tooLargeText(g.Pending, "", text(g.Topic), p.Target))
+			}
+		}
 		subject = strings.ToLower(strings.ReplaceAll(g.Reason, "_", "-"))
 		if g.Topic != nil {
 			subject += "-" + *g.Topic
@@ -101,9 +163,27 @@ func showPlan(v *visit) error {
 		p.Filter = api.EntryFilter{}
 	default:
 		p.Group = ""
-		p.ScopeText = "all that are open and match " + quoted(searchText(f))
-		if len(q) == 0 {
-			p.ScopeText = "all that are open"
+		q.Set("resolution_status", cmp.Or(f.Status, string(dlq.Pending)))
+		q.Set("page_size", "1")
+		found, err := get[api.EntryList](v, "/dlq", q)
+		if err != nil {
+			return err
+		}
+		all := "all"
+		if found.Total != nil {
+			p.Count, p.Exactly = *found.Total, *found.TotalExact
+			all = "all " + count(p.Count)
+			if !p.Exactly {
+				all = "about " + count(p.Count)
+			}
+		}
+		match := " that are open and match "
+		if f.Status != "" && f.Status != string(dlq.Pending) {
+			match = " that match "
+		}
+		p.ScopeText = all + match + quoted(searchText(f))
+		if f == (api.EntryFilter{}) {
+			p.ScopeText = all + " that are open"
 		}
 		for _, field := range api.Fields(&p.Filter) {
 			if *field.Text != "" {
@@ -113,30 +193,114 @@ func showPlan(v *visit) error {
 	}
 	if p.Name == "" {
 		p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04")
+		if p.Instead != "" { // the other plan may have the name of this minute
+			p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04:05")
+		}
 	}
 	if !v.URL.Query().Has("canary") {
-		p.Canary, p.Rate = "5", "20"
+		p.Canary, p.Rate = usualCanary(p.Count, p.Exactly), "20"
 	}
 	v.frame.Crumbs = []crumb{{"Now", "/"}, {"Operations", "/operations"}, {Name: p.Title}}
 	v.frame.Title, v.frame.View = p.Title, p
 	return nil
 }
 
+// Needs is the scope without which the plan cannot be made, for its button: headers must be given where none can be read.
+func (p planView) Needs(f *frame) string {
+	if p.Kind == dlq.OpRedrive && p.Repairs && f.Has(string(access.Redrive)) {
+		return string(access.Edit)
+	}
+	return f.ScopeFor(p.Kind)
+}
+
+// allUnreadable reports whether the headers of all open investigations that a filter selects cannot be read: the relay gave
+// each of them up for that. Where their number is an estimate, it is not known, and not said.
+func (v *visit) allUnreadable(filter url.Values) (bool, error) {
+	q := maps.Clone(filter)
+	q.Set("resolution_status", string(dlq.Pending))
+	q.Set("page_size", "1")
+	all, err := get[api.EntryList](v, "/dlq", q)
+	if err != nil || all.Total == nil || !*all.TotalExact || *all.Total == 0 {
+		return false, err
+	}
+	for name, value := range map[string]string{"error_code": "INVALID_HEADERS", "subject_type": string(dlq.SubjectEvent)} {
+		if given := filter.Get(name); given != "" && given != value {
+			return false, nil
+		}
+		q.Set(name, value)
+	}
+	unreadable, err := get[api.EntryList](v, "/dlq", q)
+	return err == nil && unreadable.Total != nil && *unreadable.TotalExact && *unreadable.Total == *all.Total, err
+}
+
+// allPickedUnreadable is allUnreadable for investigations that were picked. Of very many it is not known, and not said.
+func (v *visit) allPickedUnreadable(ids []string) (bool, error) {
+	if len(ids) > maxRest {
+		return false, nil
+	}
+	for _, id := range ids {
+		d, err := get[api.Detail](v, "/dlq/"+url.PathEscape(id), nil)
+		if err != nil || !letterOf(d, "").Unreadable {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// refuseToSendNothing refuses the plan of a redrive that skips all its messages, because the form says of no header what is
+// sent instead.
+func (v *visit) refuseToSendNothing(filter *api.EntryFilter) error {
+	var unreadable bool
+	var err error
+	if ids := v.PostForm["id"]; len(ids) > 0 {
+		unreadable, err = v.allPickedUnreadable(ids)
+	} else {
+		q := url.Values{}
+		for _, field := range api.Fields(filter) {
+			if *field.Text != "" {
+				q.Set(field.Name, *field.Text)
+			}
+		}
+		unreadable, err = v.allUnreadable(q)
+	}
+	if err != nil || !unreadable {
+		return err
+	}
+	const nothing = "This plan would send nothing: the headers of all its messages cannot be read. "
+	if !v.person.Actor().May(access.Edit) {
+		return &httpapi.Error{Code: httpapi.Forbidden, Message: nothing + "Only a person with the scope redrive:edit can say which headers are sent instead."}
+	}
+	return &httpapi.Error{Code: httpapi.Validation, Message: nothing + "Tick “Send each header that cannot be read as the text of its own value”, or give headers, or tick “Send them without any headers”."}
+}
+
+// usualCanary is how many a plan sends first, unless the person says otherwise: one at least goes behind them. A count that is
+// an estimate may be 0 where there are many.
+func usualCanary(n int64, exactly bool) string {
+	if !exactly {
+		return "5"
+	}
+	return strconv.FormatInt(min(5, max(n-1, 0)), 10)
+}
+
+// planForm is the address of the form of a plan with what was written into it, without the texts that are too long for an address.
+func planForm(form url.Values) string {
+	to := "/plan?" + form.Encode()
+	if len(to) <= maxAddress {
+		return to
+	}
+	short := maps.Clone(form)
+	for _, name := range []string{"notes", "headers", "why"} {
+		short.Del(name)
+	}
+	if to = "/plan?" + short.Encode(); len(to) > maxAddress {
+		return "/investigations"
+	}
+	return to
+}
+
 // makePlan freezes what the form selects. A refusal leads back to the form, with all that it had.
 func makePlan(v *visit) (string, error) {
-	if err := v.ParseForm(); err != nil {
-		return "/plan", &httpapi.Error{Code: httpapi.Validation, Message: "The form could not be read. Pick fewer investigations, or all that match."}
-	}
-	back := "/plan?" + v.PostForm.Encode()
-	if len(back) > maxAddress {
-		short := maps.Clone(v.PostForm)
-		for _, name := range []string{"notes", "headers", "why"} {
-			short.Del(name)
-		}
-		if back = "/plan?" + short.Encode(); len(back) > maxAddress {
-			back = "/investigations"
-		}
-	}
+	back := planForm(v.PostForm)
 	kind := dlq.OperationKind(v.PostFormValue("kind"))
 	options := map[string]any{}
 	if kind == dlq.OpRedrive {
@@ -160,12 +324,17 @@ func makePlan(v *visit) (string, error) {
 		}
 		if len(headers) > 0 {
 			options["headers"] = headers
-		} else if v.PostFormValue("no_headers") != "" {
-			options["no_headers"] = true
+		}
+		for _, name := range []string{"headers_as_text", "no_headers"} {
+			if v.PostFormValue(name) != "" {
+				options[name] = true
+			}
 		}
 	}
-	if notes := v.PostFormValue("notes"); kind == dlq.OpResolve && notes != "" {
-		options["notes"] = notes
+	for _, name := range []string{"status", "notes"} {
+		if text := v.PostFormValue(name); kind == dlq.OpResolve && text != "" {
+			options[name] = text
+		}
 	}
 	scope := map[string]any{}
 	var filter api.EntryFilter
@@ -184,10 +353,23 @@ func makePlan(v *visit) (string, error) {
 	default:
 		return back, errNothingPicked
 	}
+	if n, is := options["canary"].(float64); is && len(v.PostForm["id"]) > 0 && int(n) > len(v.PostForm["id"]) {
+		return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("The canary of %d is larger than the plan, which is about %d.", int(n), len(v.PostForm["id"]))}
+	}
+	v.mayTake(httpapi.PlanLimit)
+	if kind == dlq.OpRedrive && options["headers"] == nil && options["headers_as_text"] == nil && options["no_headers"] == nil {
+		if err := v.refuseToSendNothing(&filter); err != nil {
+			return back, err
+		}
+	}
 	body := map[string]any{"kind": kind, "name": v.PostFormValue("name"), "reason": v.PostFormValue("why"), "scope": scope, "options": options}
 	o, err := ask[api.Operation](v, http.MethodPost, "/operations", nil, body)
 	if err != nil {
 		return back, err
 	}
-	return "/operations/" + o.UUID.String(), nil
+	to := "/operations/" + o.UUID.String()
+	if id := v.PostFormValue("instead"); id != "" {
+		return to, v.endInstead(id)
+	}
+	return to, nil
 }

@@ -7,10 +7,42 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 // Plots are drawn here, as SVG without script and without styles of their own. Nothing from outside is in them: figures and
 // words of ours. Each has a description in words, and a table.
+
+// point is what a plot has of a step of time.
+type point struct {
+	// At is the beginning of the step.
+	At time.Time
+	// Delivered is how many events arrived, Opened how many investigations were opened.
+	Delivered, Opened int64
+	// Oldest is the greatest age of the oldest event that waited, in seconds; NaN where the process did not look. Waiting is the
+	// largest number of events that waited; -1 then.
+	Oldest  float64
+	Waiting int64
+}
+
+// pointsOf are all steps of a series, also steps without a figure.
+func pointsOf(s api.Series) []point {
+	var points []point
+	known := s.Points
+	for at := s.From; at.Before(s.To); at = at.Add(seconds(s.StepSeconds)) {
+		p := point{At: at, Oldest: math.NaN(), Waiting: -1}
+		if len(known) > 0 && known[0].At.Equal(at) {
+			p.Delivered, p.Opened = known[0].Delivered, known[0].GivenUp
+			if known[0].OldestDueSeconds != nil {
+				p.Oldest, p.Waiting = *known[0].OldestDueSeconds, *known[0].Waiting
+			}
+			known = known[1:]
+		}
+		points = append(points, p)
+	}
+	return points
+}
 
 // plot is a drawn plot with its figures.
 type plot struct {
@@ -142,17 +174,18 @@ func oldestPlot(id string, points []point, span string) plot {
 		d.text("100%", max(y-9, 12), "end", "now halo", ageText(seconds(last*unit)))
 	}
 	d.hours(points)
-	return plot{SVG: d.end(), Head: []string{"From", "Oldest"}, Rows: tableOf(points, func(some []point) []string {
-		oldest := math.NaN()
+	return plot{SVG: d.end(), Head: []string{"From", "Oldest", "Most waiting"}, Rows: tableOf(points, func(some []point) []string {
+		oldest, waiting := math.NaN(), int64(-1)
 		for _, p := range some {
 			if math.IsNaN(oldest) || p.Oldest > oldest {
 				oldest = p.Oldest
 			}
+			waiting = max(waiting, p.Waiting)
 		}
 		if math.IsNaN(oldest) {
-			return []string{"–"}
+			return []string{"–", "–"}
 		}
-		return []string{ageText(seconds(oldest))}
+		return []string{ageText(seconds(oldest)), count(waiting)}
 	})}
 }
 

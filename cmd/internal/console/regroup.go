@@ -1,11 +1,13 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
 )
 
 // People know better than a rule what has one cause: they merge causes, and split them.
@@ -15,9 +17,12 @@ func mergeCause(v *visit) (string, error) {
 	back := "/causes/" + v.id()
 	into := strings.TrimSpace(v.FormValue("into"))
 	into = into[strings.LastIndexByte(into, '/')+1:]
+	if _, err := api.ParseID(into); err != nil {
+		return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("The cause to merge into is %q. Give the address of its page, or its id", oneLine(into, 60))}
+	}
 	done, err := ask[api.MergedGroup](v, http.MethodPost, "/groups/"+v.id()+"/merge", nil, map[string]any{"into": into})
 	if err != nil {
-		return back, err
+		return back, noCause(err, into)
 	}
 	left := ""
 	if done.Left > 0 {
@@ -30,9 +35,6 @@ func mergeCause(v *visit) (string, error) {
 // splitCause takes investigations that were picked out of their group.
 func splitCause(v *visit) (string, error) {
 	back := "/investigations?" + url.Values{"group": {v.PathValue("id")}}.Encode()
-	if err := v.ParseForm(); err != nil {
-		return back, err
-	}
 	made, err := ask[api.List[api.SplitGroup]](v, http.MethodPost, "/groups/"+v.id()+"/split", nil, map[string]any{"ids": v.PostForm["id"]})
 	if err != nil {
 		return back, err

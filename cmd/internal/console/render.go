@@ -19,9 +19,9 @@ type renderer struct{ pages map[string]*template.Template }
 
 func newRenderer() (*renderer, error) {
 	funcs := template.FuncMap{
-		"count": func(n any) string { return countAny(n) }, "time": timeTag, "exact": exactTag, "clip": clip, "line": oneLine, "sentence": sentence,
-		"spark": spark, "bar": bar, "bytes": bytesText, "text": textAny, "state": groupWords, "status": statusWords, "lower": strings.ToLower,
-		"dict": dict,
+		"count": count, "time": timeTag, "exact": exactTag, "clip": clip, "line": oneLine, "short": short, "shortLine": shortLine, "names": func(all []string) string { return strings.Join(all, ", ") }, "withWhole": withWhole, "sentence": sentence,
+		"spark": spark, "bar": bar, "bytes": bytesText, "text": text, "state": groupWords, "status": statusWords, "partition": partitionWords, "lower": strings.ToLower,
+		"dict": dict, "why": whySkipped, "times": timesInWords, "item": itemWords, "way": wayName, "deed": deed,
 	}
 	common, err := template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
 	if err != nil {
@@ -48,9 +48,13 @@ func newRenderer() (*renderer, error) {
 	return r, nil
 }
 
+// usualPage is how many bytes most pages have at most.
+const usualPage = 64 << 10
+
 // render makes a whole page. Text from outside in it cannot change how it is read; see harmless.
 func (r *renderer) render(name string, f *frame) ([]byte, error) {
 	var page bytes.Buffer
+	page.Grow(usualPage)
 	whole := "frame"
 	if f.Person == nil {
 		whole = "door"

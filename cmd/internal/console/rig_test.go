@@ -10,14 +10,18 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/forwarded"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
 	"github.com/postrider/postrider/internal/migrations"
@@ -33,9 +37,18 @@ type rig struct {
 	*httptest.Server
 	t        testing.TB
 	pool     *pgxpool.Pool // the owner's
+	served   *pgxpool.Pool // the console's
 	services *app.Services
+	api      *httpapi.API
+	cluster  brokersSay
 	keys     map[access.Scope]string
 	ids      map[access.Scope]string
+	// refuseStreams answers streams of events as a proxy without a server does.
+	refuseStreams atomic.Bool
+	// refused is how many were.
+	refused atomic.Int64
+	// silentStreams opens streams of events, and says nothing after the first.
+	silentStreams atomic.Bool
 }
 
 func newRig(t testing.TB, flags map[string]string) *rig {
@@ -57,11 +70,12 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 		t.Fatal(err)
 	}
 	t.Cleanup(served.Close)
+	r.served = served
 	all := map[string]string{"http.requests_per_second": "0", "http.failed_logins_per_minute": "0"}
 	for k, v := range flags {
 		all[k] = v
 	}
-	c, err := config.Load(config.Sources{Flags: all})
+	c, err := config.Load(config.From{Flags: all})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +87,11 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 		output = t.Output()
 	}
 	log := slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError}))
-	api, err := r.services.API(c, log)
-	if err != nil {
+	r.services.Cluster, r.services.Examine = &r.cluster, r.cluster.examine
+	if r.api, err = r.services.API(c, log); err != nil {
 		t.Fatal(err)
 	}
-	pages, err := r.services.Console(c, api, log)
+	pages, err := r.services.Console(c, r.api, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +99,24 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = pages.Run(ctx) }()
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", api)
+	mux.Handle("/v1/", r.api)
 	mux.Handle("/", pages)
-	r.Server = httptest.NewServer(mux)
+	mux.HandleFunc("GET /console/events", func(w http.ResponseWriter, req *http.Request) {
+		if r.refuseStreams.Load() {
+			r.refused.Add(1)
+			http.Error(w, "no server", http.StatusServiceUnavailable)
+			return
+		}
+		if r.silentStreams.Load() {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "event: figures\ndata: 0\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-req.Context().Done()
+			return
+		}
+		pages.ServeHTTP(w, req)
+	})
+	r.Server = httptest.NewServer(forwarded.Handler(c.HTTP.Trusted(), mux))
 	t.Cleanup(func() { stop(); <-ended; r.CloseClientConnections(); r.Close() })
 	made := access.WithActor(t.Context(), access.Actor{Name: "test"})
 	for _, scope := range access.Scopes() {
@@ -133,6 +162,17 @@ func (r *rig) group(entry string) string {
 	return pgtest.Value[string](r.t, r.pool, `select dlq_group_uuid::text from postrider.dlq_entry where dlq_entry_uuid = $1::uuid`, entry)
 }
 
+// planned plans an operation by the API, as a program does, and returns its page.
+func (r *rig) planned(body map[string]any) string {
+	r.t.Helper()
+	actor := access.Actor{Name: "key admin", KeyID: r.ids[access.Admin], Scopes: []access.Scope{access.Admin}}
+	made, err := r.api.Call(access.WithActor(r.t.Context(), actor), http.MethodPost, "/operations", nil, body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return "/operations/" + made.(api.Operation).UUID.String()
+}
+
 // browser is a client with cookies of its own.
 type browser struct {
 	*http.Client
@@ -156,6 +196,22 @@ func (r *rig) as(scope access.Scope) *browser {
 		r.t.Fatalf("signing in with %s: %d", scope, got.status)
 	}
 	return b
+}
+
+// token is the browser's session.
+func (b *browser) token() string {
+	b.r.t.Helper()
+	at, err := url.Parse(b.r.URL)
+	if err != nil {
+		b.r.t.Fatal(err)
+	}
+	for _, c := range b.Jar.Cookies(at) {
+		if c.Name == "postrider_session" {
+			return c.Value
+		}
+	}
+	b.r.t.Fatal("the browser has no session")
+	return ""
 }
 
 // got is what a browser was answered.
@@ -232,11 +288,21 @@ func (b *browser) do(method, path string, form url.Values, headers ...string) go
 	return got{resp.StatusCode, resp.Header, string(text)}
 }
 
+// lookAt sends the form for a look at a message, and returns the page that it leads to.
+func (b *browser) lookAt(path string, values ...string) got {
+	b.r.t.Helper()
+	to := b.post(path, values...).is(b.r.t, http.StatusSeeOther).header.Get("Location")
+	if at, _, _ := strings.Cut(to, "#"); at != path {
+		b.r.t.Fatalf("%s leads to %s", path, to)
+	}
+	return b.get(path)
+}
+
 // until asks for a page until it has a text.
 func (b *browser) until(path, text string) got {
 	b.r.t.Helper()
 	var last got
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if last = b.get(path); strings.Contains(last.text, text) {
 			return last
 		}

@@ -1,14 +1,12 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/series"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 )
@@ -23,7 +21,7 @@ type say struct {
 	Name, Path string
 }
 
-// lately is how long ago the newest letter of a cause may be that still burns.
+// lately is how long ago the newest dead letter of a cause may be that still burns.
 const lately = 15 * time.Minute
 
 // sayNow is how everything stands, the worst first.
@@ -31,15 +29,18 @@ func sayNow(f *figures) say {
 	for i := range f.Status.Operations {
 		if o := &f.Status.Operations[i]; o.State == dlq.Halted {
 			s := sayOperation(o)
-			s.Name, s.Path = "Look at what came back", "/operations/"+o.UUID.String()+"?outcome=came_back#items"
+			s.Name, s.Path = "Look at what failed again", "/operations/"+o.UUID.String()+"?outcome=came_back#items"
 			return s
 		}
 	}
-	if s, is := sayBurning(f); is {
-		return s
-	}
-	if s, is := sayStanding(f); is {
-		return s
+	held, isHeld := sayHeld(f)
+	switch worst := worstBurning(f); {
+	case worst != nil && worst.Parts.Template != "" && hasBreaker(f):
+		return held // events come before tasks
+	case worst != nil:
+		return sayBurning(f, worst)
+	case isHeld:
+		return held
 	}
 	if wait := f.Status.Outbox.OldestDueSeconds; wait >= 60 {
 		return say{Mark: "waiting", Text: fmt.Sprintf("%s wait to be sent; the oldest for %s.", some(f.Status.Outbox.Due, "event", "events"), ageText(seconds(wait))),
@@ -48,27 +49,39 @@ func sayNow(f *figures) say {
 	if f.Open > 0 {
 		worst := &f.Causes[0]
 		s := say{Mark: "waiting", Text: fmt.Sprintf("%s open; nothing was given up in the last %s.", some(f.Open, "cause is", "causes are"), ageText(lately)),
-			More: fmt.Sprintf("The largest is %s: %s open.", quoted(worst.title()), count(worst.Pending)), Name: "Look at the cause", Path: "/causes/" + worst.UUID.String()}
+			More: fmt.Sprintf("The worst is %s: %s open.", quoted(worst.Title), count(worst.Pending)), Name: "Look at the cause", Path: "/causes/" + worst.UUID.String()}
 		return s
 	}
 	return sayCalm(f)
 }
 
-// sayBurning is about causes whose letters still come, or came a moment ago.
-func sayBurning(f *figures) (say, bool) {
+// worstBurning is the worst cause whose dead letters still come, or came a moment ago; one with an open circuit breaker comes
+// before the others, because more events wait than were given up. It is nil where there is none.
+func worstBurning(f *figures) *cause {
 	var worst *cause
-	place := func(c *cause) string { return clip(cmp.Or(text(c.Topic), c.Parts.Template, c.Parts.DLQTopic), 120) }
-	var causes, opened int64
-	first := f.At
 	for i := range f.Causes {
 		c := &f.Causes[i]
 		if f.At.Sub(c.LastSeenAt) > lately {
 			continue
 		}
+		if breakerOf(f, clip(c.Where(), 120)) != nil {
+			return c
+		}
 		if worst == nil {
 			worst = c
 		}
-		if place(c) != place(worst) {
+	}
+	return worst
+}
+
+// sayBurning is about the worst cause that burns, and the others of its place.
+func sayBurning(f *figures, worst *cause) say {
+	place := func(c *cause) string { return clip(c.Where(), 120) }
+	var causes, opened int64
+	first := f.At
+	for i := range f.Causes {
+		c := &f.Causes[i]
+		if f.At.Sub(c.LastSeenAt) > lately || place(c) != place(worst) {
 			continue
 		}
 		causes++
@@ -76,9 +89,6 @@ func sayBurning(f *figures) (say, bool) {
 		if c.FirstSeenAt.Before(first) {
 			first = c.FirstSeenAt
 		}
-	}
-	if worst == nil {
-		return say{}, false
 	}
 	noun := [2]string{"event", "events"}
 	verb := "given up"
@@ -93,17 +103,17 @@ func sayBurning(f *figures) (say, bool) {
 	}
 	s := say{Mark: "failing", Name: "Look at the cause", Path: "/causes/" + worst.UUID.String()}
 	s.Text = fmt.Sprintf("%s: %s %s in %s, %s.", place(worst), some(opened, noun[0], noun[1]), verb, spanText(f.At.Sub(first)), of)
-	s.More = sentence(worst.title())
+	s.More = sentence(clip(worst.Title, 300))
 	if hold := breakerOf(f, place(worst)); hold != nil {
 		s.More += fmt.Sprintf(" The circuit breaker of %s is open for %s since %s: %s with it wait behind it, and the other events of the topic go on.",
 			clip(hold.Topic, 120), clip(text(hold.FailureCode), 80), hold.HeldAt.UTC().Format("15:04"), some(hold.Parked, "event that fails", "events that fail"))
 	} else if worst.Parts.Template == "" {
 		s.More += " Nothing is lost: what was given up is kept, and can be sent again."
 		if f.Status.Outbox.HoldCount == 0 {
-			s.More += " Nothing else stands."
+			s.More += " No hold is open: all other events go on."
 		}
 	}
-	return s, true
+	return s
 }
 
 // breakerOf is the open circuit breaker of a topic.
@@ -116,8 +126,13 @@ func breakerOf(f *figures, topic string) *api.Hold {
 	return nil
 }
 
-// sayStanding is about holds, the one with most behind it first.
-func sayStanding(f *figures) (say, bool) {
+// hasBreaker reports whether a circuit breaker is open.
+func hasBreaker(f *figures) bool {
+	return slices.ContainsFunc(f.Status.Outbox.Holds, func(h api.Hold) bool { return h.Scope == relay.ScopeFailure && !h.Draining })
+}
+
+// sayHeld is about holds, the one with most behind it first.
+func sayHeld(f *figures) (say, bool) {
 	var worst *api.Hold
 	for i := range f.Status.Outbox.Holds {
 		if h := &f.Status.Outbox.Holds[i]; h.Cause != relay.CauseRetry && !h.Draining && (worst == nil || h.Parked > worst.Parked) {
@@ -149,7 +164,7 @@ func sayCalm(f *figures) say {
 		for _, p := range last {
 			sum += p.Delivered
 		}
-		arrived = float64(sum) / (float64(len(last)) * fine.Seconds())
+		arrived = float64(sum) / (float64(len(last)) * series.Short.Step().Seconds())
 	}
 	text := "All is well."
 	switch {
@@ -161,7 +176,7 @@ func sayCalm(f *figures) say {
 	default:
 		text += " No event arrived in the last minute."
 	}
-	return say{Mark: "fine", Text: text, More: "No cause is open, and nothing stands."}
+	return say{Mark: "fine", Text: text, More: "No cause is open, and nothing is held back."}
 }
 
 var words = map[string]string{"ms": "milliseconds", "s": "seconds"}
@@ -186,50 +201,41 @@ func spanText(d time.Duration) string {
 	return some(int(d.Hours()/24), "day", "days")
 }
 
-func (c *cause) title() string { return causeTitle(c.Message, c.Parts, c.Group.Title) }
-
-// causeTitle is what is wrong, for people: the newest message where there is one, or else the message without what varies.
-// The code stands elsewhere.
-func causeTitle(newest string, parts dlq.Parts, title string) string {
-	text := cmp.Or(parts.RootCause, newest, parts.Message, string(parts.Reason), title)
-	if parts.RootCause != "" && parts.Message != "" {
-		text = parts.RootCause + ": " + parts.Message
-	}
-	text = strings.TrimPrefix(text, "invalid outbox event: ")
-	if text == "" {
-		return "Nothing says what went wrong"
-	}
-	r, size := utf8.DecodeRuneInString(text)
-	return clip(string(unicode.ToUpper(r))+text[size:], 300)
-}
-
 func quoted(text string) string { return "“" + clip(text, 120) + "”" }
 
 // holdWords are what a hold is for people.
 type holdWords struct {
-	// Who is what it holds, Verb how it stands, What is why, and Waits is what it waits for.
-	Who, Verb, What, Waits string
+	// Who is what it holds, Verb how it stands, What is why, and Waits is what it waits for. Whole is Who with whole names.
+	Who, Whole, Verb, What, Waits string
 	// Person says that it waits for a person.
 	Person bool
+	// Try is the button that ends its wait.
+	Try string
 	// Event is the event that a person has to decide about; empty for none.
 	Event string
 }
 
-// wordsOf says what a hold holds, and what it waits for.
-func wordsOf(h api.Hold) holdWords {
-	w := holdWords{Verb: "stands"}
-	topic := clip(h.Topic, 120)
+// held is what a hold holds.
+func held(h api.Hold, topic, key string) string {
 	switch h.Scope {
 	case relay.ScopeKey:
-		w.Who = fmt.Sprintf("Key %s of %s", clip(text(h.Key), 80), topic)
+		return "Key " + key + " of " + topic
 	case relay.ScopePartition:
-		w.Who = fmt.Sprintf("Partition %s of %s", text(h.Partition), topic)
+		return "Partition " + text(h.Partition) + " of " + topic
 	case relay.ScopeFailure:
-		w.Who, w.Verb = "The circuit breaker of "+topic, "is open for "+clip(text(h.FailureCode), 80)
+		return "The circuit breaker of " + topic
 	case relay.ScopeDeadLetter:
-		w.Who = "Dead-letter topic " + topic
-	default:
-		w.Who = "Topic " + topic
+		return "Dead-letter topic " + topic
+	}
+	return "Topic " + topic
+}
+
+// wordsOf says what a hold holds, and what it waits for.
+func wordsOf(h api.Hold) holdWords {
+	w := holdWords{Verb: "is held", Try: "Try one now"}
+	w.Who, w.Whole = held(h, clip(h.Topic, 120), clip(text(h.Key), 80)), held(h, h.Topic, text(h.Key))
+	if h.Scope == relay.ScopeFailure {
+		w.Verb = "is open for " + clip(text(h.FailureCode), 80)
 	}
 	tried := "It is tried again by itself."
 	if h.NextProbeAt != nil {
@@ -237,16 +243,17 @@ func wordsOf(h api.Hold) holdWords {
 	}
 	switch h.Cause {
 	case relay.CauseHalted:
-		w.What, w.Waits, w.Person, w.Event = "it stands behind an event that was given up", "Waits for you: send that event again, or let the key go on without it.", true, text(h.EventID)
+		w.What, w.Waits, w.Person, w.Event = "one of its events was given up, and the later ones wait behind it to keep their order", "Waits for you: send that event again, or let the key go on without it.", true, text(h.EventID)
 	case relay.CauseBreaker:
-		w.What, w.Waits = "too many events failed with one code at once, so those that fail with it wait; the others go on", "Waits for a try. "+tried
-		w.Person = h.NextProbeAt == nil
+		w.What, w.Waits = "too many events failed with one code at once, so events that fail with it wait; the others go on", "Waits for a try. "+tried
+		w.Person, w.Try = h.NextProbeAt == nil, "Try all now"
 	case relay.CauseRoute:
 		w.What, w.Waits = "the topic is missing, or refuses us", "Waits for the topic, or for the right to write to it. "+tried
 	case relay.CauseInfrastructure:
 		w.What, w.Waits = "the brokers do not take its records", "Waits for the brokers; nothing to do here. "+tried
 	case relay.CauseRedrive:
 		w.What, w.Waits = "a redrive goes first", "Waits for that redrive."
+		w.Try = "End the hold"
 	default:
 		w.What, w.Waits = "an event failed and is tried again first", "Waits for the next attempt. "+tried
 	}

@@ -2,12 +2,15 @@ package console_test
 
 import (
 	"bufio"
+	"html"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/console"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -35,7 +38,7 @@ func TestALinkIsUsedOnce(t *testing.T) {
 	} else if c := got.header.Get("Set-Cookie"); !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Strict") || strings.Contains(c, "Secure") || strings.Contains(c, "__Host-") {
 		t.Errorf("on plain http of this machine the cookie is %s", c)
 	}
-	mira.until("/", "<strong>mira</strong>").has(t, "may read")
+	mira.until("/", "<strong><bdi>mira</bdi></strong>").has(t, "may read")
 	thief.post("/login", "link", link).is(t, http.StatusUnauthorized).has(t, "has been used", "Ask for a new one")
 	thief.get("/login?link="+link).is(t, http.StatusUnauthorized).has(t, "has been used")
 	if to := thief.get("/causes").is(t, http.StatusSeeOther).header.Get("Location"); to != "/login?next=%2Fcauses" {
@@ -71,7 +74,7 @@ func TestASessionEnds(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	pgtest.Exec(t, r.pool, `update postrider.access_key set revoked_at = now() where access_key_id = $1`, r.ids[access.Resolve])
-	if to := b.post("/investigations/"+entry+"/change", "what", "resolve").is(t, http.StatusSeeOther).header.Get("Location"); to != "/login" {
+	if to := b.post("/investigations/"+entry+"/change", "what", "resolve").is(t, http.StatusSeeOther).header.Get("Location"); !strings.HasPrefix(to, "/login?lost=true") {
 		t.Errorf("a change in a session that was revoked leads to %s", to)
 	}
 	if n := pgtest.Value[int](t, r.pool, `select count(*) from postrider.dlq_entry where resolution_status = 'pending'`); n != 1 {
@@ -112,6 +115,10 @@ func TestOtherSites(t *testing.T) {
 	if n := pgtest.Value[int](t, r.pool, `select count(*) from postrider.dlq_entry where resolution_status = 'pending'`); n != 1 {
 		t.Error("another site has closed an investigation")
 	}
+	for _, form := range console.Forms() { // a new form is found by itself
+		b.do(http.MethodPost, form, nil, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example").is(t, http.StatusForbidden).has(t, "This came from another site")
+	}
+	b.get("/access").is(t, http.StatusOK) // no session was ended
 	if got := b.do(http.MethodPost, form, map[string][]string{"what": {"take"}}, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusSeeOther {
 		t.Errorf("our own form: %d", got.status)
 	}
@@ -156,23 +163,52 @@ func TestTriesAreLimited(t *testing.T) {
 	}
 }
 
-// TestTwoPeopleAtOnce: what one of them did first stands, and the other is told.
-func TestTwoPeopleAtOnce(t *testing.T) {
+// TestManyOtherSessions: the page counts all other sessions of a person, and says that it lists the newest.
+func TestManyOtherSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	b := r.as(access.Read)
+	b.get("/access").is(t, http.StatusOK).has(t, `Your other sessions<span class="n">0</span>`)
+	pgtest.Exec(t, r.pool, `insert into postrider.access_session (access_session_id, access_key_id, secret_hash, signed_in_by, name, person, scopes, expires_at)
+		select 'more' || i, s.access_key_id, sha256('x'), s.signed_in_by, s.name, s.person, s.scopes, s.expires_at
+		from postrider.access_session s, generate_series(1, 1100) i where s.ended_at is null`)
+	b.get("/access").is(t, http.StatusOK).has(t, `Your other sessions<span class="n">1,100</span>`, "The newest 100 are listed.")
+}
+
+// TestAFormOfAnEndedSession says that the session had ended and that nothing was saved, and comes back to its page; a plan comes
+// back with what was written.
+func TestAFormOfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	entry := r.die(1, nil)
-	a, b := r.as(access.Admin), r.as(access.Resolve)
-	page := "/investigations/" + entry
-	a.post(page+"/change", "what", "resolve", "notes", "mended").is(t, http.StatusSeeOther)
-	b.post(page+"/change", "what", "resolve", "status", "cancelled", "notes", "not mended").is(t, http.StatusSeeOther)
-	b.get(page).is(t, 200).has(t, "notice waiting", "mended")
-	if got := pgtest.Value[string](t, r.pool, `select resolution_status || ' ' || resolution_notes from postrider.dlq_entry`); got != "manually_resolved mended" {
-		t.Errorf("the investigation is %s", got)
+	cause := "/causes/" + r.group(entry)
+	for path, want := range map[string]string{cause + "/comments": cause, cause + "/comments/7/delete": cause, "/holds/1/release": "/outbox?topic=orders", "/plan": "/plan?id=" + entry + "&name=typed", "/tasks/retry": "/tasks?name=x", "/access/sessions": "/access", "/nothing": "/"} {
+		b := r.as(access.Admin)
+		pgtest.Exec(t, r.pool, `delete from postrider.access_session`)
+		form := []string{"text", "typed"}
+		switch path {
+		case "/plan":
+			form = []string{"id", entry, "name", "typed"}
+		case "/holds/1/release", "/tasks/retry":
+			form = []string{"back", want}
+		}
+		door := b.post(path, form...).is(t, http.StatusSeeOther).header.Get("Location")
+		b.get(door).is(t, http.StatusOK).has(t, "The session had ended, so nothing was saved.")
+		if got := b.post("/login", "key", r.keys[access.Admin], "next", b.nextOf(door)).is(t, http.StatusSeeOther).header.Get("Location"); got != want {
+			t.Errorf("%s leads to %s, not %s", path, got, want)
+		}
 	}
-	made := a.post("/plan", "kind", "purge", "id", entry, "name", "same", "canary", "").is(t, http.StatusSeeOther).header.Get("Location")
-	again := a.post("/plan", "kind", "purge", "id", entry, "name", "same").is(t, http.StatusSeeOther).header.Get("Location")
-	if !strings.HasPrefix(made, "/operations/") || !strings.HasPrefix(again, "/plan?") {
-		t.Errorf("two operations of one name: %s and %s", made, again)
+	if text := r.browser().get("/login").is(t, http.StatusOK).text; strings.Contains(text, "nothing was saved") {
+		t.Error("the page of signing in speaks of a form that was not sent")
 	}
-	a.get(again).has(t, "notice waiting", "same")
+}
+
+// nextOf is the page that the page of signing in goes on to.
+func (b *browser) nextOf(door string) string {
+	b.r.t.Helper()
+	found := regexp.MustCompile(`name="next" value="([^"]*)"`).FindStringSubmatch(b.get(door).text)
+	if found == nil {
+		b.r.t.Fatalf("%s leads nowhere", door)
+	}
+	return html.UnescapeString(found[1])
 }

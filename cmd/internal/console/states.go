@@ -1,9 +1,6 @@
 package console
 
 import (
-	"fmt"
-	"reflect"
-
 	"github.com/postrider/postrider/internal/dlq"
 )
 
@@ -16,7 +13,7 @@ func groupWords(s dlq.GroupState) stateWords {
 	case dlq.GroupNew:
 		return stateWords{"failing", "failing", "New"}
 	case dlq.GroupRegressed:
-		return stateWords{"failing", "back", "Back again"}
+		return stateWords{"failing", "back", "Reopened"}
 	case dlq.GroupOngoing:
 		return stateWords{"waiting", "waiting", "Ongoing"}
 	case dlq.GroupResolved:
@@ -29,7 +26,7 @@ func groupWords(s dlq.GroupState) stateWords {
 
 // statusWords are the mark and the word of the state of an investigation, a redrive, an operation or an item.
 func statusWords(s any) stateWords {
-	switch word := textAny(s); word {
+	switch word := text(s); word {
 	case string(dlq.Pending):
 		return stateWords{"failing", "failing", "Open"}
 	case string(dlq.ManuallyResolved):
@@ -49,7 +46,7 @@ func statusWords(s any) stateWords {
 	case string(dlq.Halted):
 		return stateWords{"held", "held", "Halted by itself"}
 	case string(dlq.Aborted):
-		return stateWords{"quiet", "quiet", "Ended for good"}
+		return stateWords{"quiet", "quiet", "Ended"}
 	case string(dlq.Completed), "done":
 		return stateWords{"fine", "fine", "Done"}
 	case "queued", "sent":
@@ -57,11 +54,11 @@ func statusWords(s any) stateWords {
 	case "delivered":
 		return stateWords{"fine", "fine", "Arrived"}
 	case "came_back":
-		return stateWords{"failing", "back", "Came back"}
+		return stateWords{"failing", "back", "Failed again"}
 	case "waiting":
 		return stateWords{"quiet", "quiet", "Waits"}
 	case "skipped":
-		return stateWords{"quiet", "quiet", "Left alone"}
+		return stateWords{"quiet", "quiet", "Skipped"}
 	case "failed":
 		return stateWords{"failing", "failing", "Failed"}
 	default:
@@ -69,29 +66,36 @@ func statusWords(s any) stateWords {
 	}
 }
 
-// countAny is count of any whole number, or of what a pointer to one points to.
-func countAny(n any) string {
-	v := reflect.ValueOf(n)
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return "–"
-		}
-		v = v.Elem()
+// whySkipped is why an investigation was skipped, with what to do about it here; the words for commands are dlq's.
+func whySkipped(r dlq.SkipReason) string {
+	switch r {
+	case dlq.PayloadGone:
+		return "Its dead letter only refers to its message, which is not there: ask the brokers for it."
+	case dlq.HaltsKey, dlq.OnlyCopy:
+		return "It halts its key: send it to its own topic, or let the key go on without it."
+	case dlq.UnreadableHeaders:
+		return "Some of its headers cannot be read: plan a redrive, and say in the plan what is sent instead."
+	case dlq.TooManyHops:
+		return "Its message was sent again as often as it may be, and became a dead letter each time: find out why first."
+	case dlq.NoTarget, dlq.NoRetryTopic:
+		return "Its dead letter does not say where to send it: plan a redrive, and name a topic in the plan."
+	case dlq.KeyHalted:
+		return "Another event halts its key: send that one again first, or give it up."
+	case dlq.Busy:
+		return "The relay has its key in work: try again."
+	case dlq.HoldsKey:
+		return "It holds a key: send it again, or close it."
 	}
-	if v.CanInt() {
-		return count(v.Int())
-	}
-	return fmt.Sprint(n)
+	return sentence(r.Explain())
 }
 
-// textAny is what a pointer points to, and nothing for nil.
-func textAny(p any) string {
-	v := reflect.ValueOf(p)
-	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return ""
+// wayName is what a tab calls a way to show a payload.
+func wayName(way string) string {
+	switch way {
+	case "json":
+		return "JSON"
+	case "hex":
+		return "Hex"
 	}
-	if v.Kind() == reflect.Pointer {
-		return fmt.Sprint(v.Elem().Interface())
-	}
-	return fmt.Sprint(p)
+	return "Text"
 }

@@ -12,12 +12,13 @@ import (
 const (
 	// nodesAbreast is how many steps of a level the picture draws; a wider level is one node that counts them.
 	nodesAbreast = 2
-	// levelsDrawn is how many levels the picture draws; those behind are one node that counts them.
+	// levelsDrawn is how many levels the picture draws; deeper ones are one node that counts them.
 	levelsDrawn = 24
 )
 
 // graphNode is a box of the picture: a step, or steps that are counted.
 type graphNode struct {
+	// title is a name or a count; sub and words say how it stands, and are empty in a template.
 	title, sub string
 	words      stateWords
 	x, y, w    int
@@ -26,8 +27,8 @@ type graphNode struct {
 	needs []string
 }
 
-// stepGraph draws the steps of a task from above to below: each level stands on the ones above it. The table beside it has
-// all steps and all dependencies.
+// stepGraph draws the steps of a task or of a template, whose steps have no status, from above to below: each level needs the
+// ones above it. The table beside it has all steps and all dependencies.
 func stepGraph(task string, steps []ledger.Step) template.HTML {
 	if len(steps) == 0 {
 		return ""
@@ -42,13 +43,13 @@ func stepGraph(task string, steps []ledger.Step) template.HTML {
 				rest = append(rest, l...)
 			}
 			node := foldedNode(rest)
-			rows, said = append(rows, []graphNode{node}), append(said, "then "+node.title+" in "+fmt.Sprint(len(levels)-i)+" levels: "+node.sub)
+			rows, said = append(rows, []graphNode{node}), append(said, node.said()+" in "+fmt.Sprint(len(levels)-i)+" levels")
 			break
 		}
 		row := levelNodes(level)
 		var words []string
 		for _, n := range row {
-			words = append(words, n.title+" ("+n.sub+")")
+			words = append(words, n.said())
 		}
 		rows, said = append(rows, row), append(said, strings.Join(words, " and "))
 	}
@@ -77,13 +78,31 @@ func stepGraph(task string, steps []ledger.Step) template.HTML {
 	}
 	for _, row := range rows {
 		for _, n := range row {
-			kind := n.words.Mark
-			fmt.Fprintf(&b, `<g class="%s"><rect class="node n-%s" x="%d" y="%d" width="%d" height="%d" rx="7"/><use href="#m-%s" x="%d" y="%d" width="16" height="16"/></g><text x="%d" y="%d">%s</text><text class="s" x="%d" y="%d">%s</text>`,
-				kind, kind, n.x, n.y, n.w, nodeHeight, n.words.Icon, n.x+12, n.y+15, n.x+36, n.y+20, html.EscapeString(oneLine(n.title, 15)), n.x+36, n.y+36, html.EscapeString(oneLine(n.sub, 24)))
+			n.draw(&b, nodeHeight)
 		}
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())
+}
+
+// draw draws a box. A step of a template has no status, so its box has a name alone.
+func (n graphNode) draw(b *strings.Builder, height int) {
+	kind := n.words.Mark
+	if kind == "" {
+		fmt.Fprintf(b, `<rect class="node" x="%d" y="%d" width="%d" height="%d" rx="7"/><text x="%d" y="%d">%s</text>`,
+			n.x, n.y, n.w, height, n.x+14, n.y+28, html.EscapeString(oneLine(n.title, 19)))
+		return
+	}
+	fmt.Fprintf(b, `<g class="%s"><rect class="node n-%s" x="%d" y="%d" width="%d" height="%d" rx="7"/><use href="#m-%s" x="%d" y="%d" width="16" height="16"/></g><text x="%d" y="%d">%s</text><text class="s" x="%d" y="%d">%s</text>`,
+		kind, kind, n.x, n.y, n.w, height, n.words.Icon, n.x+12, n.y+15, n.x+36, n.y+20, html.EscapeString(oneLine(n.title, 15)), n.x+36, n.y+36, html.EscapeString(oneLine(n.sub, 24)))
+}
+
+// said is the box in words.
+func (n graphNode) said() string {
+	if n.sub == "" {
+		return n.title
+	}
+	return n.title + " (" + n.sub + ")"
 }
 
 func stands(to, from graphNode) bool {
@@ -98,7 +117,7 @@ func stands(to, from graphNode) bool {
 func drawEdge(b *strings.Builder, from, to graphNode, nodeHeight int) {
 	x1, y1, x2, y2 := from.x+from.w/2, from.y+nodeHeight, to.x+to.w/2, to.y-8
 	dash := ""
-	if from.words.Mark != "fine" {
+	if from.words.Mark != "fine" && from.words.Mark != "" {
 		dash = " dash"
 	}
 	mid := (y1 + y2) / 2
@@ -161,13 +180,11 @@ func stepFact(s ledger.Step, w stateWords) string {
 func foldedNode(steps []ledger.Step) graphNode {
 	n := graphNode{title: fmt.Sprintf("%d steps", len(steps)), names: map[string]bool{}}
 	counts := map[string]int{}
-	marks := map[string]stateWords{}
 	for _, s := range steps {
 		w := stepWords(s.Status)
 		n.names[s.Name] = true
 		n.needs = append(n.needs, s.Dependencies...)
 		counts[w.Mark]++
-		marks[w.Mark] = w
 	}
 	var words []string
 	for _, m := range []struct{ mark, word string }{{"failing", "failed"}, {"waiting", "working"}, {"quiet", "wait"}, {"fine", "done"}} {

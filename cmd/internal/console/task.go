@@ -1,27 +1,17 @@
 package console
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/internal/tasks/ledger"
-)
-
-const (
-	// stepsShown is how many steps a page lists.
-	stepsShown = 100
-	// historyShown is how many of the newest changes of a task and its steps a page lists.
-	historyShown = 20
 )
 
 // taskView is one task.
@@ -38,9 +28,8 @@ type taskView struct {
 	Graph template.HTML
 	// Picked is the step that was asked for; nil for none.
 	Picked *stepView
-	// History are the newest changes, of HistoryCount.
-	History      []change
-	HistoryCount int
+	// History are the changes of the task and of its steps.
+	History history
 	// Entries are investigations about it.
 	Entries []api.Entry
 	// Input is the context it was created with.
@@ -62,18 +51,10 @@ type stepView struct {
 	ledger.Step
 	Words           stateWords
 	Inputs, Results []piece
-	// Behind are the names of the steps that need it, directly or by others; those behind the first ten are counted.
+	// Behind are the names of the steps that need it, directly or by others; the ones after the first ten are counted.
 	Behind string
 	// NoAction says why nothing can be done; empty where something can.
 	NoAction string
-}
-
-// change is a line of the history of a task.
-type change struct {
-	At   time.Time
-	Mark string
-	// What moved where; Why is the reason, Who the actor.
-	What, Why, Who string
 }
 
 func showTask(v *visit) error { return v.showTaskAt("/tasks/", false) }
@@ -97,17 +78,11 @@ func (v *visit) showTaskAt(under string, archived bool) error {
 	if err != nil {
 		return err
 	}
-	moves, err := get[api.List[ledger.Transition]](v, path+"/transitions", nil)
-	if err != nil {
+	view := taskOf(t, steps.Items, archived)
+	if view.History, err = v.readHistory(path); err != nil {
 		return err
 	}
-	stepMoves, err := get[api.List[ledger.StepTransition]](v, path+"/step_transitions", nil)
-	if err != nil {
-		return err
-	}
-	view := taskOf(t, steps.Items, moves.Items, stepMoves.Items, archived)
-	from, _ := strconv.Atoi(v.param("from")) // anything else is the beginning
-	view.listSteps(steps.Items, from, v.with)
+	view.listSteps(v, steps.Items)
 	if asked := v.param("step"); asked != "" {
 		i := slices.IndexFunc(steps.Items, func(s ledger.Step) bool { return s.UUID.String() == asked })
 		if i < 0 {
@@ -124,52 +99,20 @@ func (v *visit) showTaskAt(under string, archived bool) error {
 }
 
 // taskOf is a task as its page shows it.
-func taskOf(t ledger.Task, steps []ledger.Step, moves []ledger.Transition, stepMoves []ledger.StepTransition, archived bool) *taskView {
+func taskOf(t ledger.Task, steps []ledger.Step, archived bool) *taskView {
 	view := &taskView{Task: t, Words: taskWords(t), Archived: archived, StepCount: len(steps), Graph: stepGraph(t.Name, steps), Path: "/tasks/" + t.UUID.String()}
 	if archived {
 		view.Path = "/tasks/archive/" + t.UUID.String()
 	}
 	view.Input, _ = prettyJSON(t.Context[:min(len(t.Context), maxShown)])
-	for _, m := range moves {
-		view.History = append(view.History, newChange(m.CreatedAt, "The task", m.FromState, m.ToState, m.Metadata))
-	}
-	for _, m := range stepMoves {
-		view.History = append(view.History, newChange(m.CreatedAt, "Step "+clip(m.StepName, 80), m.FromStatus, m.ToStatus, m.Metadata))
-	}
-	slices.SortStableFunc(view.History, func(a, b change) int { return b.At.Compare(a.At) })
-	view.HistoryCount = len(view.History)
-	view.History = view.History[:min(len(view.History), historyShown)]
 	return view
 }
 
-func newChange(at time.Time, what string, from *string, to string, metadata json.RawMessage) change {
-	var m struct{ Actor, Reason, Notes any }
-	_ = json.Unmarshal(metadata, &m) // what callers add may have any shape
-	c := change{At: at, What: what + ": " + text(from) + " → " + to}
-	if from == nil {
-		c.What = what + " begins: " + to
-	}
-	if why, is := cmp.Or(m.Notes, m.Reason).(string); is {
-		c.Why = why
-	}
-	if who, is := m.Actor.(string); is {
-		c.Who = who
-	}
-	return c
-}
-
 // listSteps puts a page of the steps into the view.
-func (t *taskView) listSteps(steps []ledger.Step, from int, with func(...string) string) {
-	from = max(0, min(from, len(steps)))
-	end := min(from+stepsShown, len(steps))
-	for _, s := range steps[from:end] {
-		t.Steps = append(t.Steps, stepRow{s, stepWords(s.Status), with("step", s.UUID.String()) + "#step"})
-	}
-	if end < len(steps) {
-		t.MoreSteps = with("from", strconv.Itoa(end), "step", "") + "#steps"
-	}
-	if from > 0 {
-		t.FirstSteps = with("from", "", "step", "") + "#steps"
+func (t *taskView) listSteps(v *visit, steps []ledger.Step) {
+	steps, t.MoreSteps, t.FirstSteps = slicePage(v, steps, stepsShown, "from", "#steps", "step")
+	for _, s := range steps {
+		t.Steps = append(t.Steps, stepRow{s, stepWords(s.Status), v.with("step", s.UUID.String()) + "#step"})
 	}
 }
 

@@ -2,16 +2,19 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
-// tasksView is a list of tasks: those of the ledger, or the archive.
+// tasksView is a list of tasks, of the ledger or of the archive.
 type tasksView struct {
 	Say   say
 	Tasks []taskRow
@@ -19,13 +22,26 @@ type tasksView struct {
 	Archive bool
 	// Views pick tasks, stale ones, or the archive; Chips pick a state, or the policy of archived ones.
 	Views, Chips []chip
-	// Namespace, Name, Version, Status, From and To are the filter as the form has it; Flagged is of the stale ones.
-	Namespace, Name, Version, Status, From, To, Flagged string
+	// Namespace, Name, Version, Status, From and To are the filter as the form has it; Flagged is of the stale ones,
+	// NearStale of the nearly stale ones.
+	Namespace, Name, Version, Status, From, To, Flagged, NearStale string
 	// More and First are addresses of other pages of the list; empty for none.
 	More, First string
 	// Detector says what the detectors of stale tasks do.
 	Detector ledger.DetectorStatus
+	// Switch is that of the engines which the list is about: the detectors, or the archivers.
+	Switch   engineSwitch
 	Filtered bool
+	Exports  exports
+	// Here is the address of the page, to come back to.
+	Here string
+}
+
+// engineSwitch is the switch of engines of one kind, for the form that turns it.
+type engineSwitch struct {
+	ledger.Switch
+	// Path is where the form goes, Engines their name, Hint what a pause does.
+	Path, Engines, Hint string
 }
 
 // taskRow is a line of a list of tasks.
@@ -64,15 +80,22 @@ var workflowStates = []struct{ name, state string }{
 // staleLimit is how many stale tasks the sentence counts.
 const staleLimit = 100
 
+// taskFilters and archiveFilters are the filters of the two lists of tasks, as the API has them.
+var (
+	taskFilters    = []string{"namespace", "name", "version", "status", "from", "to", "flagged", "near_stale"}
+	archiveFilters = []string{"namespace", "name", "final_state"}
+)
+
 func showTasks(v *visit) error {
-	view := tasksView{}
-	f, err := v.figures()
-	if err != nil {
+	view := tasksView{Here: v.with()}
+	var err error
+	if view.Detector, err = get[ledger.DetectorStatus](v, "/detector", nil); err != nil { // as it is now: a person may just have turned it
 		return err
 	}
-	view.Detector = f.Status.Detector
-	q := v.readTaskFilter(&view, "namespace", "name", "version", "status", "from", "to", "flagged", "after")
-	found, err := get[api.List[ledger.Task]](v, "/tasks", q)
+	view.Switch = engineSwitch{view.Detector.Switch, "/detector", "detectors", "No stale task is found, moved or dead-lettered until they go on; then they find it."}
+	q := v.readTaskFilter(&view, taskFilters)
+	view.Exports = v.exports("/tasks/export", q)
+	found, err := list[api.List[ledger.Task]](v, "/tasks", q)
 	if err != nil {
 		return err
 	}
@@ -93,9 +116,18 @@ func showTasks(v *visit) error {
 }
 
 func showArchive(v *visit) error {
-	view := tasksView{Archive: true, Say: say{Mark: "quiet", Text: "Archived tasks, those archived last first.", More: "The archive is only read. To do the work again, create a new task."}}
-	q := v.readTaskFilter(&view, "namespace", "name", "final_state", "after")
-	found, err := get[api.List[ledger.Task]](v, "/archive/tasks", q)
+	view := tasksView{Archive: true, Say: say{Mark: "quiet", Text: "Archived tasks, the last archived first.", More: "The archive is only read. To do the work again, create a new task."}}
+	paused, err := get[ledger.Switch](v, "/archive/status", nil)
+	if err != nil {
+		return err
+	}
+	view.Switch = engineSwitch{paused, "/archive", "archivers", "Tasks that ended stay among the live ones until they go on; then they are archived."}
+	if paused.Paused {
+		view.Say.Mark, view.Say.More = "held", withReason("The archivers are paused, so tasks that ended stay among the live ones.", paused)
+	}
+	q := v.readTaskFilter(&view, archiveFilters)
+	view.Exports = v.exports("/tasks/archive/export", q)
+	found, err := list[api.List[ledger.Task]](v, "/archive/tasks", q)
 	if err != nil {
 		return err
 	}
@@ -111,16 +143,16 @@ func showArchive(v *visit) error {
 }
 
 // readTaskFilter reads the filter from the address; the API checks it.
-func (v *visit) readTaskFilter(view *tasksView, names ...string) url.Values {
+func (v *visit) readTaskFilter(view *tasksView, names []string) url.Values {
 	q := url.Values{"page_size": {"25"}}
-	for _, name := range names {
+	for _, name := range append(names, "after") {
 		if value := v.param(name); value != "" {
 			q.Set(name, value)
 			view.Filtered = view.Filtered || name != "after"
 		}
 	}
 	view.Namespace, view.Name, view.Version, view.Status = v.param("namespace"), v.param("name"), v.param("version"), v.param("status")
-	view.From, view.To, view.Flagged = v.param("from"), v.param("to"), v.param("flagged")
+	view.From, view.To, view.Flagged, view.NearStale = v.param("from"), v.param("to"), v.param("flagged"), v.param("near_stale")
 	return q
 }
 
@@ -135,24 +167,28 @@ func (v *visit) fillTasks(view *tasksView, found api.List[ledger.Task], under st
 	if v.param("after") != "" {
 		view.First = v.with("after", "")
 	}
-	stale := view.Flagged == "true"
-	view.Views = []chip{{"All", "/tasks", !view.Archive && !stale}, {"Stale", "/tasks?flagged=true", stale}, {"Archive", "/tasks/archive", view.Archive}}
+	switch {
+	case view.Archive:
+		view.Views = taskViews("/tasks/archive")
+	case view.Flagged == "true":
+		view.Views = taskViews("/tasks?flagged=true")
+	case view.NearStale == "true":
+		view.Views = taskViews("/tasks?near_stale=true")
+	default:
+		view.Views = taskViews("/tasks")
+	}
 	v.frame.View = view
 }
 
-// sayTasks is how the tasks stand: those that are stale, and investigations about tasks.
+// sayTasks says how many tasks are stale, and how many investigations about tasks are open.
 func (v *visit) sayTasks(view *tasksView) error {
 	stale, err := get[api.List[ledger.Task]](v, "/tasks", url.Values{"flagged": {"true"}, "page_size": {fmt.Sprint(staleLimit)}})
 	if err != nil {
 		return err
 	}
-	open, err := get[api.EntryList](v, "/dlq", url.Values{"subject_type": {string(dlq.SubjectTask)}, "resolution_status": {string(dlq.Pending)}, "page_size": {"1"}})
+	pending, err := v.console.cfg.Investigations.PendingOf(v.ctx, dlq.SubjectTask)
 	if err != nil {
 		return err
-	}
-	var pending int64
-	if open.Total != nil {
-		pending = *open.Total
 	}
 	view.Say = sayTasks(len(stale.Items), stale.Next != nil, pending, view.Detector)
 	return nil
@@ -174,14 +210,19 @@ func sayTasks(stale int, more bool, pending int64, d ledger.DetectorStatus) say 
 		s.Name, s.Path = "Show the investigations", "/investigations?resolution_status=pending&subject_type=task"
 	}
 	if d.Paused {
-		s.Mark, s.More = "held", "The detectors of stale tasks are paused, so a task that stands is not found."
-		if d.Reason != "" {
-			s.More += " " + sentence(oneLine(d.Reason, 200))
-		}
+		s.Mark, s.More = "held", withReason("The detectors of stale tasks are paused, so a task that is stuck is not found.", d.Switch)
 	} else if d.LastPassAt == nil {
 		s.More = "No detector of stale tasks has made a pass yet."
 	}
 	return s
+}
+
+// withReason is a sentence about a pause, and why it is.
+func withReason(text string, s ledger.Switch) string {
+	if s.Reason != "" {
+		text += " " + sentence(oneLine(s.Reason, 200))
+	}
+	return text
 }
 
 // stepWords are the mark and the word of a step's status.
@@ -203,12 +244,54 @@ func stepWords(s ledger.StepStatus) stateWords {
 		return stateWords{"quiet", "quiet", "Cancelled"}
 	case ledger.StepPending:
 		return stateWords{"quiet", "quiet", "Waits"}
+	case "": // of a template
+		return stateWords{}
 	}
 	return stateWords{"quiet", "quiet", string(s)}
 }
 
-// taskInvestigations are those about a task, the newest first.
+// taskInvestigations are the investigations about a task, the newest first.
 func (v *visit) taskInvestigations(id uuid.UUID) ([]api.Entry, error) {
 	found, err := get[api.EntryList](v, "/dlq", url.Values{"subject_type": {string(dlq.SubjectTask)}, "subject_id": {id.String()}, "page_size": {"10"}})
 	return found.Items, err
+}
+
+// switchEngine pauses engines, or lets them go on, and leads back to the page with the form. The form goes to the path that
+// the API has.
+func switchEngine(back, path, engines string) func(*visit) (string, error) {
+	return func(v *visit) (string, error) {
+		switch v.PathValue("command") {
+		case "pause":
+			body := map[string]any{"reason": strings.TrimSpace(v.FormValue("why"))}
+			d, err := v.howLong()
+			if err != nil {
+				return back, err
+			}
+			if d > 0 {
+				body["for_seconds"] = d.Seconds()
+			}
+			now, err := ask[ledger.Switch](v, http.MethodPost, path+"/pause", nil, body)
+			if err != nil {
+				return back, err
+			}
+			if now.ResumeAt != nil {
+				v.say("The %s are paused until %s.", engines, now.ResumeAt.UTC().Format("2006-01-02 15:04 UTC"))
+			} else {
+				v.say("The %s are paused until a person resumes them.", engines)
+			}
+		case "resume":
+			done, err := ask[api.ResumedEngine](v, http.MethodPost, path+"/resume", nil, nil)
+			if err != nil {
+				return back, err
+			}
+			if done.Resumed {
+				v.say("The %s go on.", engines)
+			} else {
+				v.say("The %s were not paused.", engines)
+			}
+		default:
+			return back, &httpapi.Error{Code: httpapi.NotFound, Message: "They are paused and resumed."}
+		}
+		return back, nil
+	}
 }

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"strings"
 	"testing"
@@ -125,4 +126,87 @@ func TestATaskOfManySteps(t *testing.T) {
 		t.Errorf("%d steps in %d bytes", n, len(got.text))
 	}
 	b.get("/tasks/"+id.String()+"?from=1950").is(t, 200).has(t, "s1999", "First steps")
+}
+
+// TestEnginesArePaused from the lists of tasks, by a person who may, and go on: the detectors, and the archivers.
+func TestEnginesArePaused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.pauses("detector", "/tasks", "/detector", "detectors of stale tasks")
+	r.pauses("archiver", "/tasks/archive", "/archive", "archivers of tasks")
+}
+
+// pauses the engines of a kind from the page that has the form, which goes to a path.
+func (r *rig) pauses(engine, page, path, engines string) {
+	t := r.t
+	b := r.as(access.Admin)
+	b.get(page).is(t, http.StatusOK).has(t, `action="`+path+`/pause"`)
+	paused := func() string {
+		return pgtest.Value[string](t, r.pool, `select coalesce(string_agg(concat_ws(' ', engine, resume_at - paused_at, pause_reason), ', '), '') from postrider.tasker_switch where paused_at is not null`)
+	}
+	b.post(path+"/pause", "for", "1h", "why", "a migration").is(t, http.StatusSeeOther)
+	if got := paused(); got != engine+" 01:00:00 a migration" {
+		t.Errorf("paused: %q", got)
+	}
+	b.get(page).is(t, http.StatusOK).has(t, "are paused, so", "A migration", "The "+engines+" are paused until 20", `action="`+path+`/resume"`)
+	b.post(path+"/resume").is(t, http.StatusSeeOther)
+	if got := paused(); got != "" {
+		t.Errorf("paused: %q", got)
+	}
+	b.get(page).has(t, "The "+engines+" go on.")
+	b.post(path+"/pause", "for", "", "why", "").is(t, http.StatusSeeOther)
+	b.get(page).has(t, "The "+engines+" are paused until a person resumes them.")
+	if got := paused(); got != engine {
+		t.Errorf("paused: %q", got)
+	}
+	r.as(access.Read).post(path+"/resume").is(t, http.StatusForbidden)
+	if page := r.as(access.Read).get(page).is(t, http.StatusOK).text; strings.Contains(page, `action="`+path+`/`) {
+		t.Errorf("a reader may switch the %s", engines)
+	}
+	b.post(path+"/resume").is(t, http.StatusSeeOther)
+}
+
+// TestTheHistoryOfATaskIsReadByPages: each change is on one of the pages, in order, and the last page leads no further. What else
+// the address has stays.
+func TestTheHistoryOfATaskIsReadByPages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	id, step := r.shipping()
+	for range 12 {
+		pgtest.Exec(t, r.pool, `select postrider.retry_task($1::uuid)`, id)
+		pgtest.Exec(t, r.pool, `select postrider.enqueue_step($1::uuid)`, step)
+		pgtest.Exec(t, r.pool, `select postrider.start_step($1::uuid, 'worker-7')`, step)
+		pgtest.Exec(t, r.pool, `select postrider.fail_step($1::uuid, 'no answer')`, step)
+	}
+	want := pgtest.Value[int](t, r.pool, `select (select count(*) from postrider.tasker_task_transitions where task_uuid = $1::uuid) + (select count(*) from postrider.tasker_workflow_step_transitions where task_uuid = $1::uuid)`, id)
+	b := r.as(access.Read)
+	all := 0
+	var last time.Time
+	path := "/tasks/" + id + "?step=" + step
+	for pages := 0; ; pages++ {
+		_, history, _ := strings.Cut(b.get(path).is(t, http.StatusOK).has(t, "Step <bdi>hand_over</bdi>").text, `<section id="history"`)
+		for _, change := range strings.Split(history, "<li>")[1:] {
+			_, at, _ := strings.Cut(change, `datetime="`)
+			when, err := time.Parse(time.RFC3339Nano, at[:strings.Index(at, `"`)])
+			if err != nil || all > 0 && when.After(last) {
+				t.Fatalf("change %d is of %v, after one of %v: %v", all, when, last, err)
+			}
+			last = when
+			all++
+		}
+		if (pages > 0) != strings.Contains(history, ">The newest</a>") {
+			t.Errorf("page %d: %s", pages, history)
+		}
+		_, older, more := strings.Cut(history, `<a href="`)
+		for more && !strings.Contains(older[:strings.Index(older, "</a>")], `rel="next"`) {
+			_, older, more = strings.Cut(older, `<a href="`)
+		}
+		if !more {
+			break
+		}
+		path, _, _ = strings.Cut(html.UnescapeString(older[:strings.Index(older, `"`)]), "#")
+	}
+	if all != want || want < 41 {
+		t.Errorf("the pages have %d changes of %d", all, want)
+	}
 }

@@ -3,9 +3,12 @@ package console
 import (
 	"bytes"
 	"fmt"
+	"html/template"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postrider/postrider/cmd/internal/access"
 )
 
 // Text from outside may be hostile: payloads, keys, headers, errors, names of topics. The templates escape what HTML
@@ -24,7 +27,7 @@ func harmless(page []byte) []byte {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&out, `\x%02X`, page[0])
-		case misleads(r):
+		case access.Misleading(r):
 			if r > 0xffff {
 				fmt.Fprintf(&out, `\U%08X`, r)
 			} else {
@@ -38,18 +41,23 @@ func harmless(page []byte) []byte {
 	return out.Bytes()
 }
 
+// careful are the bytes that needsCare looks at closely: all but plain ASCII. Nearly all of a page is that.
+var careful = func() (of [256]bool) {
+	for b := range of {
+		of[b] = b >= utf8.RuneSelf || access.Misleading(rune(b))
+	}
+	return of
+}()
+
 // needsCare reports whether a page has anything but plain text.
 func needsCare(page []byte) bool {
 	for i := 0; i < len(page); {
-		if b := page[i]; b < utf8.RuneSelf {
-			if misleads(rune(b)) {
-				return true
-			}
+		if !careful[page[i]] {
 			i++
 			continue
 		}
 		r, size := utf8.DecodeRune(page[i:])
-		if r == utf8.RuneError && size == 1 || misleads(r) {
+		if r == utf8.RuneError && size == 1 || access.Misleading(r) {
 			return true
 		}
 		i += size
@@ -57,36 +65,50 @@ func needsCare(page []byte) bool {
 	return false
 }
 
-// misleads reports whether a character cannot be seen and changes what can: control characters but for the line and the
-// tab, marks of direction, characters without width, and what separates lines for some readers only.
-func misleads(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t':
-		return false
-	case r < ' ' || r >= 0x7f && r < 0xa0:
-		return true
-	case r < 0xad:
-		return false
-	}
-	return r == 0xad || r == 0x61c || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f ||
-		r == 0xfeff || r >= 0xfff9 && r <= 0xfffb || r >= 0xe0000 && r <= 0xe0fff || unicode.Is(unicode.Co, r)
-}
+// shownNUL is a NUL character as an escape. Templates would put a replacement character in its place, before harmless
+// sees it.
+func shownNUL(text string) string { return strings.ReplaceAll(text, "\x00", `\u0000`) }
 
 // clip is the text cut to so many bytes, at a whole character, with a mark where something was cut.
 func clip(text string, most int) string {
+	return shownNUL(cut(text, most))
+}
+
+func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	cut := most
-	for cut > 0 && cut > most-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
-		cut--
+	end := most
+	for end > 0 && end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
 	}
-	return text[:cut] + "…"
+	return text[:end] + "…"
 }
 
 // oneLine is the text on one line, clipped.
 func oneLine(text string, most int) string {
 	return strings.Join(strings.Fields(clip(text, most)), " ")
+}
+
+const (
+	// maxWhole is how long a text may be that a page shows cut, and has whole under the pointer, in bytes.
+	maxWhole = 4 << 10
+	// maxNarrow is how long a text may be that is shown whole in the narrowest column.
+	maxNarrow = 40
+)
+
+// short is the text clipped, with the whole under the pointer where it may be cut: here, or by a column that is too narrow.
+func short(text string, most int) template.HTML { return withWhole(clip(text, most), text) }
+
+// shortLine is short on one line.
+func shortLine(text string, most int) template.HTML { return withWhole(oneLine(text, most), text) }
+
+func withWhole(shown, whole string) template.HTML {
+	title := ""
+	if len(whole) > maxNarrow || shown != whole {
+		title = ` title="` + template.HTMLEscapeString(clip(whole, maxWhole)) + `"`
+	}
+	return template.HTML("<bdi" + title + ">" + template.HTMLEscapeString(shown) + "</bdi>")
 }
 
 // sentence begins with a capital, and ends in a full stop.
@@ -101,4 +123,20 @@ func sentence(text string) string {
 		return text
 	}
 	return text + "."
+}
+
+// nameList is a list of names, each quoted, on one line and clipped; names behind the first most are counted.
+func nameList(names []string, most int) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	var shown []string
+	for _, n := range names[:min(len(names), most)] {
+		shown = append(shown, fmt.Sprintf("%q", oneLine(n, 100)))
+	}
+	list := strings.Join(shown, ", ")
+	if more := len(names) - most; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
 }

@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// count is a number with separators of thousands.
-func count[N ~int | ~int32 | ~int64](n N) string {
-	digits := strconv.FormatInt(int64(n), 10)
+// count is a whole number with separators of thousands, or the one that a pointer points to; nil is –.
+func count(n any) string {
+	v := reflect.Indirect(reflect.ValueOf(n))
+	if !v.IsValid() {
+		return "–"
+	}
+	digits := strconv.FormatInt(v.Int(), 10)
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
 		sign, digits = "-", digits[1:]
@@ -66,13 +71,13 @@ func latencyText(d time.Duration) (figure, unit string) {
 	return strconv.FormatFloat(math.Round(d.Seconds()*10)/10, 'f', -1, 64), "s"
 }
 
-// clock is a time for people: how long ago under a minute, the clock within a day, the weekday before, then the date.
+// clock is a time for people: how long ago under a minute, the clock on the same day (UTC), the weekday before, then the date.
 func clock(t, now time.Time) string {
 	t, ago := t.UTC(), now.Sub(t)
 	switch {
 	case ago >= 0 && ago < time.Minute:
 		return fmt.Sprintf("%d s ago", int(ago.Seconds()))
-	case ago > -24*time.Hour && ago < 20*time.Hour:
+	case t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly):
 		return t.Format("15:04")
 	case ago > -6*24*time.Hour && ago < 6*24*time.Hour:
 		return t.Format("Mon 15:04")
@@ -106,16 +111,17 @@ func exactTag(t any) template.HTML {
 	}
 	at = at.UTC()
 	shown := at.Format("15:04:05")
-	if time.Since(at) > 20*time.Hour {
+	if at.Format(time.DateOnly) != time.Now().UTC().Format(time.DateOnly) {
 		shown = at.Format("2 Jan 15:04:05")
 	}
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, at.Format(time.RFC3339Nano), at.Format("2006-01-02 15:04:05.000 UTC"), shown))
 }
 
-// text is what a pointer points to, or nothing.
-func text[T any](p *T) string {
-	if p == nil {
+// text is a value as text, or what a pointer points to; nothing for nil.
+func text(value any) string {
+	v := reflect.Indirect(reflect.ValueOf(value))
+	if !v.IsValid() {
 		return ""
 	}
-	return fmt.Sprint(*p)
+	return fmt.Sprint(v.Interface())
 }

@@ -29,7 +29,7 @@ func TestWarehouse(t *testing.T) {
 	t.Parallel()
 	d, pool := newDemo(t)
 	w := d.warehouse
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	const wanted = 14 // numbers 3 and 13 are lost, number 7 is broken
 	const open = `select count(*) from postrider.tasker_tasks where live and not (context->>'carrier' = 'lost' and exists (

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -124,7 +125,7 @@ func (o BrokerOptions) validate() error {
 func startError(err error, opts BrokerOptions) error {
 	var listening *net.OpError
 	switch {
-	case portInUse(err):
+	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("start the embedded Kafka broker: port %d is in use; choose another one, or 0 for a free one: %w", opts.Port, err)
 	case errors.As(err, &listening) || opts.Dir == "":
 		return fmt.Errorf("start the embedded Kafka broker: %w", err)

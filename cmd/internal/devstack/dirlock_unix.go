@@ -33,5 +33,3 @@ func lockDir(dir string) (unlock func() error, err error) {
 	}
 	return f.Close, nil
 }
-
-func portInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

@@ -12,7 +12,7 @@ import (
 // maker is who the key of a run was made by.
 const maker = "postrider dev"
 
-// makeKey makes the API key of this run, with all scopes, and a one-time link to the web console that stands on it. The keys
+// makeKey makes the API key of this run, with all scopes, and a one-time link to the web console for it. The keys
 // of earlier runs, which cannot be shown again, are revoked, and their sessions end. The key is empty where the API is not
 // served, and the link where the console is not.
 func makeKey(ctx context.Context, a *app.App, console bool) (token, link string, err error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -41,7 +42,7 @@ func startPostgres(ctx context.Context, o Options) (*pgserver.Server, error) {
 func startKafka(ctx context.Context, o Options) (*Broker, error) {
 	options := BrokerOptions{Dir: brokerDir(o), Port: cmp.Or(o.KafkaPort, DefaultKafkaPort), Log: o.Logger.With("component", "broker")}
 	broker, err := StartBroker(ctx, options)
-	if err != nil && o.KafkaPort == 0 && portInUse(err) {
+	if err != nil && o.KafkaPort == 0 && errors.Is(err, syscall.EADDRINUSE) {
 		options.Port = 0
 		broker, err = StartBroker(ctx, options)
 	}

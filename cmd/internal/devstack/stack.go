@@ -53,7 +53,7 @@ var defaultAddress = fmt.Sprintf("127.0.0.1:%d", DefaultHTTPPort)
 const anyAddress = "127.0.0.1:0"
 
 // Defaults returns the defaults of settings, by key, that suit a terminal on a machine with other
-// things on it; see config.Sources.
+// things on it; see config.From.
 func Defaults() map[string]string {
 	return map[string]string{
 		"http.address":               defaultAddress,
@@ -151,6 +151,11 @@ func run(ctx context.Context, o Options) (err error) {
 	key, link, err := makeKey(running, a, o.Config.HTTP.API && o.Config.Console.Enabled)
 	if err != nil {
 		return err
+	}
+	if link != "" {
+		if err := a.Services().Access.SetConsoleURL(running, "http://"+address); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(o.Out, "postrider: ready http=http://%s database_url=%s kafka_brokers=%s%s\n", address, postgres.URL(), broker.Addr(), prefixed(" api_key=", key))
 	fmt.Fprint(o.Out, howToLook(o, address, postgres.URL(), broker.Addr(), key, link))

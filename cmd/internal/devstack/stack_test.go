@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/outbox"
@@ -34,7 +36,7 @@ type stack struct {
 // startStack runs a stack and returns when it says that it is ready.
 func startStack(t *testing.T, o Options) stack {
 	t.Helper()
-	c, err := config.Load(config.Sources{Defaults: Defaults(), Flags: map[string]string{"outbox.retention_days": "0"}})
+	c, err := config.Load(config.From{Defaults: Defaults(), Flags: map[string]string{"outbox.retention_days": "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,8 @@ func TestTwoStacks(t *testing.T) {
 	if first.http == second.http || first.database == second.database || first.brokers == second.brokers {
 		t.Errorf("shared addresses: %+v %+v", first, second)
 	}
-	if page := first.signIn(t); !strings.Contains(page, "<strong>dev</strong>") {
-		t.Errorf("the link signs nobody in: %.300s", page)
+	if page := first.signIn(t); !strings.Contains(page, "<strong><bdi>dev</bdi></strong>") {
+		t.Errorf("the link opens no session: %.300s", page)
 	}
 	if page := first.signIn(t); !strings.Contains(page, "has been used") {
 		t.Errorf("the link works twice: %.300s", page)
@@ -169,6 +171,9 @@ func TestTwoStacks(t *testing.T) {
 	for name, s := range map[string]stack{"first": first, "second": second} {
 		if got := s.send(t, "my.topic", name); len(got) != 1 {
 			t.Errorf("the topic of the %s stack has %q", name, got)
+		}
+		if at := s.noted(t); at != s.http {
+			t.Errorf("links to the console of the %s stack begin with %q, and it serves %s", name, at, s.http)
 		}
 		if err := s.stop(); err != nil || !strings.Contains(s.written.String(), "postrider: stopped; the data is removed\n") {
 			t.Errorf("the %s stack ended with %v and wrote\n%s", name, err, s.written)
@@ -231,6 +236,21 @@ func consoleLink(t *testing.T, lines *bufio.Scanner) string {
 	}
 	t.Error("there is no link to the web console")
 	return ""
+}
+
+// noted is where commands that have only the address of the database find the console.
+func (s stack) noted(t *testing.T) string {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), s.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	at, err := access.NewStore(pool).ConsoleURL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // signIn uses the link of a stack, and returns the first page.

@@ -46,5 +46,5 @@ func judgeCollected(group string, there, read []string) []result {
 		return nil
 	}
 	return warn("give the processes with the role collector the same dlq.topic, collector.topics, collector.patterns and topics (the rules) as all others, and restart them; a topic that was just created is read within a minute",
-		"dead-letter topics that nobody of the group %s reads: %s: what arrives there becomes no investigation, and tasks wait for theirs", group, shorten(unread))
+		"dead-letter topics that no member of the group %s reads: %s: what arrives there becomes no investigation, and tasks wait for theirs", group, shorten(unread))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 // Verdict is what a check came to.
@@ -32,8 +34,11 @@ const (
 
 // Finding is what one check found.
 type Finding struct {
-	Group   string  `json:"group"`
-	Check   string  `json:"check"`
+	// Group is what the check is about: database, schema, kafka, topics, http, clock, state or sources.
+	Group string `json:"group"`
+	// Check is the name of the check within its group. A check can have several findings.
+	Check string `json:"check"`
+	// Verdict is ok, warning, failed or skipped.
 	Verdict Verdict `json:"verdict"`
 	// Says is what was found.
 	Says string `json:"says"`
@@ -44,10 +49,16 @@ type Finding struct {
 // Report is what an examination found.
 type Report struct {
 	// OK says that nothing failed.
-	OK       bool      `json:"ok"`
-	Failed   int       `json:"failed"`
-	Warnings int       `json:"warnings"`
-	Skipped  int       `json:"skipped"`
+	OK bool `json:"ok"`
+	// Failed is how many findings are failures.
+	Failed int `json:"failed"`
+	// Warnings is how many are warnings.
+	Warnings int `json:"warnings"`
+	// Skipped is how many are of checks that could not be made.
+	Skipped int `json:"skipped"`
+	// ExaminedAt is when the examination began.
+	ExaminedAt time.Time `json:"examined_at"`
+	// Findings are what the checks found, in their order.
 	Findings []Finding `json:"findings"`
 }
 
@@ -137,6 +148,13 @@ type check struct {
 	run         func(context.Context, *patient) ([]result, error)
 }
 
+// partOf are the parts of the schema that checks are about, by the checks' names, where a database may lack the part. Then there
+// is nothing to look at.
+var partOf = map[string]migrations.Part{
+	"pg_trgm": migrations.PartDesk, "collector": migrations.PartDesk, "operations": migrations.PartDesk, "investigations": migrations.PartDesk,
+	"detector": migrations.PartTasks, "archiver": migrations.PartTasks,
+}
+
 // patient is the installation that is examined, with the facts that one check learnt for the checks after it.
 type patient struct {
 	Config
@@ -145,6 +163,8 @@ type patient struct {
 	serverReached, brokersReached bool
 	// schemaReady: the tables and functions of this binary are there.
 	schemaReady bool
+	// parts of the schema are there; all, as long as that is not known.
+	parts []migrations.Part
 	// leads: a relay leads the outbox.
 	leads   bool
 	brokers kadm.BrokerDetails
@@ -187,6 +207,7 @@ func checks() []check {
 		{"topics", "dead letters", theTopics, checkLetterTopics},
 		{"topics", "rights", theList, checkTopicRights},
 		{"http", "address", nothing, checkListening},
+		{"console", "OpenID provider", nothing, checkProvider},
 		{"clock", "database", theServer, checkClock},
 		{"clock", "records", theTopics, checkRecordTimes},
 		{"state", "leader", theSchema, checkLeader},
@@ -196,6 +217,7 @@ func checks() []check {
 		{"state", "receipts", theSchema, checkReceipts},
 		{"state", "collector", theSchemaAndList, checkCollector},
 		{"state", "detector", theSchema, checkDetector},
+		{"state", "archiver", theSchema, checkArchiver},
 		{"state", "operations", theSchema, checkOperations},
 		{"state", "investigations", theSchema, checkInvestigations},
 	}
@@ -206,11 +228,11 @@ func Examine(ctx context.Context, cfg Config) Report {
 	if cfg.limits == (limits{}) {
 		cfg.limits = defaultLimits
 	}
-	p := &patient{Config: cfg}
+	p := &patient{Config: cfg, parts: migrations.Parts()}
 	if cfg.Kafka != nil {
 		p.admin = kadm.NewClient(cfg.Kafka)
 	}
-	var r Report
+	r := Report{ExaminedAt: time.Now().UTC()}
 	for _, c := range checks() {
 		for _, found := range p.make(ctx, c) {
 			r.add(Finding{c.group, c.name, found.verdict, found.says, found.hint})
@@ -232,12 +254,17 @@ func (r *Report) add(f Finding) {
 	}
 }
 
+// lacks reports whether the database was installed without a part; "" is none.
+func (p *patient) lacks(part migrations.Part) bool {
+	return part != "" && !slices.Contains(p.parts, part)
+}
+
 // make makes one check, if what it needs is there.
 func (p *patient) make(ctx context.Context, c check) []result {
 	schema := c.needs == theSchema || c.needs == theSchemaAndList
 	list := c.needs == theList || c.needs == theTopics || c.needs == theSchemaAndList
 	switch {
-	case p.Pre && (schema || c.group == "schema"):
+	case p.Pre && (schema || c.group == "schema"), p.lacks(partOf[c.name]):
 		return nil
 	case (schema || c.needs == theServer) && !p.serverReached:
 		return skip("", "the database cannot be asked")

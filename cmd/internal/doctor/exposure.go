@@ -11,7 +11,7 @@ import (
 )
 
 // checkEncryption says whether the connection to a database elsewhere may go without TLS: with sslmode=prefer, the default,
-// a server or anybody between that offers none gets the login and every event in the clear.
+// a server without TLS, or a machine between that says so, gets the login and every event in the clear.
 func checkEncryption(_ context.Context, p *patient) ([]result, error) {
 	return judgeEncryption(p.Settings.Database.URL.Reveal()), nil
 }
@@ -51,7 +51,7 @@ func judgeListening(c config.HTTP) []result {
 	if !c.API {
 		return well("health and metrics are served on %s, and no API", c.Address)
 	}
-	return warn("let a proxy or an ingress end TLS before it, and let nobody else reach the address; or listen on 127.0.0.1 (http.address)",
+	return warn("let a proxy or an ingress end TLS before it, and let no other machine reach the address; or listen on 127.0.0.1 (http.address)",
 		"the API is served on %s without TLS: API keys and answers can be read on the way", c.Address)
 }
 

@@ -86,7 +86,7 @@ func judgeDurability(session string, off []string, standbys int, names string) [
 	}
 	switch {
 	case standbys > 0 && names == "":
-		out = append(out, warn("set synchronous_standby_names, and promote none but those; or follow docs/restoring.md after each failover",
+		out = append(out, warn("set synchronous_standby_names, and promote only standbys that it names; or follow docs/restoring.md after each failover",
 			"%s, and commits wait for none (synchronous_standby_names is empty): a failover can lose the last commits. %s",
 			plural.Of(standbys, "standby is connected", "standbys are connected"), harm)...)
 	case standbys > 0 && session == "local":

@@ -44,8 +44,8 @@ var topicsQuery string
 //go:embed queries/letters_topic.sql
 var lettersTopicQuery string
 
-//go:embed queries/detector.sql
-var detectorQuery string
+//go:embed queries/switch.sql
+var switchQuery string
 
 //go:embed queries/operations.sql
 var operationsQuery string
@@ -76,3 +76,6 @@ var holdsQuery string
 
 //go:embed queries/sessions.sql
 var sessionsQuery string
+
+//go:embed queries/parts.sql
+var partsQuery string

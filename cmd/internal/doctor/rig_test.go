@@ -1,15 +1,18 @@
 package doctor
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/pooler"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
@@ -42,12 +45,12 @@ func (s *subject) exec(t *testing.T, sql string, args ...any) {
 // examine makes all checks; change may say more.
 func (s *subject) examine(t *testing.T, change func(*Config)) Report {
 	t.Helper()
-	settings, err := config.Load(config.Sources{Flags: s.flags})
+	settings, err := config.Load(config.From{Flags: s.flags})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{Settings: settings, Connections: 10, limits: defaultLimits}
-	if pool, err := app.OpenAny(t.Context(), settings.Database, 2); err == nil {
+	if pool, err := open(t.Context(), settings.Database, 2); err == nil {
 		defer pool.Close()
 		cfg.Database = pool
 	} else {
@@ -71,7 +74,7 @@ func (s *subject) examine(t *testing.T, change func(*Config)) Report {
 // connected is a process of Postrider that is connected to the subject's database until the test ends.
 func (s *subject) connected(t *testing.T) {
 	t.Helper()
-	process, err := app.OpenAny(t.Context(), config.Database{URL: config.DatabaseURL(s.db.URL)}, 1)
+	process, err := open(t.Context(), config.Database{URL: config.DatabaseURL(s.db.URL)}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,4 +138,24 @@ func client(t *testing.T, b *kafkatest.Broker, opts ...kgo.Opt) func(*Config) {
 		c.Kafka.Close()
 		c.Kafka = b.Client(t, opts...)
 	}
+}
+
+// open is what commands and serve connect with, as far as the checks see it; they are in a package that imports this one.
+func open(ctx context.Context, database config.Database, connections int32) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(database.URL.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns, cfg.ConnConfig.ConnectTimeout = connections, 5*time.Second
+	cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
+	pooler.Configure(cfg, pooler.Mode(database.Pooler), map[string]string{})
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
 }

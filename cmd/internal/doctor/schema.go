@@ -42,14 +42,19 @@ func checkSchema(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	p.schemaReady = true
-	return well("all of this binary's: %s", newest(all)), nil
+	if len(p.parts) < len(migrations.Parts()) {
+		return well("this binary's, of a database that was installed with %s alone: %s; what these parts need is looked at", migrations.JoinParts(p.parts), p.newest(all)), nil
+	}
+	return well("all of this binary's: %s", p.newest(all)), nil
 }
 
-// newest names the last migration of each room.
-func newest(rooms []migrations.Room) string {
-	names := make([]string, len(rooms))
-	for i, room := range rooms {
-		names[i] = room.Migrations[len(room.Migrations)-1].String()
+// newest names the last migration of each room that the database has.
+func (p *patient) newest(rooms []migrations.Room) string {
+	var names []string
+	for _, room := range rooms {
+		if !p.lacks(room.Part()) {
+			names = append(names, room.Migrations[len(room.Migrations)-1].String())
+		}
 	}
 	return strings.Join(names, ", ")
 }
@@ -77,7 +82,7 @@ func Roles() []string { return []string{"relay", "operator", "writer"} }
 
 // missingRights asks for each right of each role whether the present user has it.
 func (p *patient) missingRights(ctx context.Context) (map[string][]string, error) {
-	grants, err := migrations.Grants()
+	grants, err := migrations.Grants(p.parts)
 	if err != nil {
 		return nil, err
 	}

@@ -178,7 +178,7 @@ func TestJudgements(t *testing.T) {
 		"rights, another wanted": {judgeRights(map[string][]string{"relay": {"a"}}, "relay"), Failed},
 		"collector":              {judgeCollector("g", 5, 1, false, defaultLimits), OK},
 		"collector, late":        {judgeCollector("g", 20_000, 1, false, defaultLimits), Warning},
-		"collector, nobody":      {judgeCollector("g", 5, 0, true, defaultLimits), Failed},
+		"collector, none":        {judgeCollector("g", 5, 0, true, defaultLimits), Failed},
 		"a socket":               {judgeEncryption("postgres://u@/d?host=/run/postgresql"), OK},
 		"this machine":           {judgeEncryption("postgres://u@127.0.0.1:5432/d"), OK},
 		"elsewhere":              {judgeEncryption("postgres://u@db:5432/d"), Warning},
@@ -226,9 +226,9 @@ func TestState(t *testing.T) {
 	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))
 	topic := s.broker.Topic(t, 1, nil)
 	s.exec(t, `insert into postrider.outbox_event (topic, key) values ($1, 'k')`, topic)
-	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 event is due", "no relay leads", "nobody works on them")
+	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 event is due", "no relay leads", "no relay works on them")
 	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '5 minutes'`)
-	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 event is due", "5m", "nobody works on them")
+	s.examine(t, nil).want(t, "state", "backlog", Warning, "1 event is due", "5m", "no relay works on them")
 	s.exec(t, `update postrider.outbox_event set created_at = now() - interval '1 hour'`)
 	s.examine(t, nil).want(t, "state", "backlog", Failed, "1h0m")
 
@@ -243,12 +243,18 @@ func TestState(t *testing.T) {
 	r.want(t, "state", "holds", Failed, "away", "TIMEOUT")
 	r.want(t, "topics", "existence", Failed, "nowhere", "create them")
 
-	s.exec(t, `update postrider.tasker_detector set paused_at = now(), paused_by = 'ada', pause_reason = 'too slow'`)
+	r.want(t, "state", "archiver", OK, "not paused")
+	s.exec(t, `update postrider.tasker_switch set paused_at = now() - interval '2 hours', paused_by = 'ada', resume_at = now() - interval '1 hour'`)
+	r = s.examine(t, nil)
+	r.want(t, "state", "detector", OK, "not paused")
+	r.want(t, "state", "archiver", OK, "not paused")
+	s.exec(t, `update postrider.tasker_switch set pause_reason = 'too slow of the ' || engine, resume_at = null`)
 	s.exec(t, `insert into postrider.dlq_operation (kind, name, actor, state, scope, error) values ('redrive', 'inc-1', 'ada', 'halted', '{}', '5 of 9 came back dead')`)
 	s.exec(t, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, resolution_status, snapshot, created_at, last_occurred_at)
 		values ('record', 'r', 'failed', 'undeliverable', now(), 'pending', '{}', now() - interval '30 days', now())`)
 	r = s.examine(t, nil)
-	r.want(t, "state", "detector", Warning, "ada", "too slow", "postrider task detector resume")
+	r.want(t, "state", "detector", Warning, "detectors of stale tasks are paused", "ada", "too slow of the detector", "postrider task detector resume")
+	r.want(t, "state", "archiver", Warning, "archivers of tasks are paused", "ada", "too slow of the archiver", "postrider archive resume")
 	r.want(t, "state", "operations", Warning, "inc-1", "5 of 9 came back dead", "postrider op resume")
 	r.want(t, "state", "investigations", Warning, "1 investigation is pending", "dlq.max_pending_age_hours")
 }

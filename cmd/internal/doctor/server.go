@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/pgserver"
 	"github.com/postrider/postrider/internal/pooler"
 	"github.com/postrider/postrider/internal/relay/postgres"
@@ -36,6 +37,10 @@ func checkConnection(ctx context.Context, p *patient) ([]result, error) {
 		return nil, err
 	}
 	p.serverReached = true
+	var parts []migrations.Part
+	if err := p.Database.QueryRow(ctx, partsQuery).Scan(&parts); err == nil { // a user that may not use the schema fails below
+		p.parts = parts
+	}
 	return well("%s answers, as %s", p.Settings.Database.URL, s.user), nil
 }
 
@@ -147,7 +152,7 @@ func judgePrepared(most int, notifier bool) []result {
 		return well("max_prepared_transactions is 0")
 	}
 	if notifier {
-		return warn("set max_prepared_transactions to 0 if nobody prepares transactions; otherwise set outbox.notifier to false, which says the same aloud",
+		return warn("set max_prepared_transactions to 0 if no program prepares transactions; otherwise set outbox.notifier to false, which says the same aloud",
 			"max_prepared_transactions is %d: a transaction that notifies cannot be prepared, so idle relays poll instead", most)
 	}
 	return well("max_prepared_transactions is %d, and the notifier is off", most)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,7 @@ func judgeBacklog(s relay.Status, leads bool, l limits) []result {
 	late := seconds(s.OldestDueSeconds)
 	hint := "postrider outbox status and postrider outbox holds say what they wait for"
 	if s.HoldCount == 0 || !leads {
-		hint = "nobody works on them: start postrider serve with the role relay, or look at its log"
+		hint = "no relay works on them: start postrider serve with the role relay, or look at its log"
 	}
 	switch {
 	case late >= l.lateFailure:
@@ -71,7 +72,7 @@ func judgeHold(cause relay.Cause, scope string, count int, age time.Duration, to
 			"%s, the oldest for %v: later events of these keys wait (%s)", plural.Of(count, "key is halted", "keys are halted"), age, where)
 	case relay.CauseBreaker:
 		return warn("mend what refuses the events, then postrider outbox release HOLD; or postrider outbox give-up HOLD, if they are never to go; postrider outbox holds --cause circuit_breaker lists them",
-			"%s for %v: too many events failed in one way, and those wait (%s, %s); everything else goes",
+			"%s for %v: too many events failed in one way, and these events wait (%s, %s); everything else goes",
 			plural.Of(count, "circuit breaker is open", "circuit breakers are open"), age, where, code)
 	case relay.CauseRoute:
 		if code == "INVALID_TOPIC_EXCEPTION" {
@@ -143,9 +144,9 @@ func judgeCollector(group string, lag int64, members int, others bool, l limits)
 			"the group %s has %s, and no process of Postrider is connected to this database: the dead letters go into another installation's",
 			group, plural.Of(members, "collector", "collectors"))
 	case members == 0 && lag > 0:
-		return fail("start postrider serve with the role collector", "%s, and nobody of the group %s collects", plural.Of(lag, "dead letter waits", "dead letters wait"), group)
+		return fail("start postrider serve with the role collector", "%s, and no member of the group %s collects", plural.Of(lag, "dead letter waits", "dead letters wait"), group)
 	case members == 0:
-		return warn("start postrider serve with the role collector", "nobody of the group %s collects dead letters; none waits", group)
+		return warn("start postrider serve with the role collector", "no member of the group %s collects dead letters; none waits", group)
 	case lag > l.lag:
 		return warn("look at the log of postrider serve, and at the database", "%s for %s", plural.Of(lag, "dead letter waits", "dead letters wait"), plural.Of(members, "collector", "collectors"))
 	}
@@ -153,20 +154,30 @@ func judgeCollector(group string, lag int64, members int, others bool, l limits)
 }
 
 func checkDetector(ctx context.Context, p *patient) ([]result, error) {
-	var since, resume *time.Time
+	return checkSwitch(ctx, p, "detector", "the detectors of stale tasks", "postrider task detector resume")
+}
+
+func checkArchiver(ctx context.Context, p *patient) ([]result, error) {
+	return checkSwitch(ctx, p, "archiver", "the archivers of tasks", "postrider archive resume")
+}
+
+// checkSwitch looks whether engines of a kind are paused. They are named to people, with the command that ends a pause.
+func checkSwitch(ctx context.Context, p *patient, engine, name, command string) ([]result, error) {
+	var since time.Time
+	var resume *time.Time
 	var by, why string
-	err := p.Database.QueryRow(ctx, detectorQuery).Scan(&since, &by, &why, &resume)
+	err := p.Database.QueryRow(ctx, switchQuery, engine).Scan(&since, &by, &why, &resume)
 	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return well("%s are not paused", name), nil
 	case err != nil:
 		return nil, err
-	case since == nil:
-		return well("the detectors of stale tasks are not paused"), nil
 	}
 	until := "until a person resumes them"
 	if resume != nil {
 		until = "until " + resume.UTC().Format(time.RFC3339)
 	}
-	return warn("postrider task detector resume", "the detectors of stale tasks are paused since %s by %s, %s: %s", since.UTC().Format(time.RFC3339), by, until, why), nil
+	return warn(command, "%s are paused since %s by %s, %s: %s", name, since.UTC().Format(time.RFC3339), by, until, why), nil
 }
 
 // stuck is after how long without a change an operation that runs is worth a word.
@@ -221,5 +232,11 @@ func judgeInvestigations(pending int, oldest, limit time.Duration) []result {
 	if oldest > limit {
 		return warn("postrider dlq list --status pending", "%s, the oldest for %v, longer than dlq.max_pending_age_hours", count, oldest)
 	}
+	if pending > manyPending {
+		return warn("postrider dlq groups, then postrider op plan --group ID --name NAME", "%s, more than people can look at one by one; an operation deals with a whole group", count)
+	}
 	return well("%s", count)
 }
+
+// manyPending is how many pending investigations are more than people look at.
+const manyPending = 10_000

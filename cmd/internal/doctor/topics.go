@@ -4,18 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/loop"
+	"github.com/postrider/postrider/internal/migrations"
 )
 
 // topics are the topics that the doctor looks at, and what the brokers say of them.
@@ -49,21 +52,34 @@ func (t topics) setting(topic, name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
+// EventTopics returns the topics of the newest events of the outbox, at most 10000, and of what is held, each with whether
+// events for it wait.
+func EventTopics(ctx context.Context, pool *pgxpool.Pool) (map[string]bool, error) {
+	rows, err := pool.Query(ctx, topicsQuery)
+	if err != nil {
+		return nil, err
+	}
+	topics := map[string]bool{}
+	var topic string
+	var waits bool
+	_, err = pgx.ForEachRow(rows, []any{&topic, &waits}, func() error {
+		topics[topic] = waits
+		return nil
+	})
+	return topics, err
+}
+
 func findTopics(ctx context.Context, p *patient) ([]result, error) {
-	t := topics{waits: map[string]bool{p.Settings.Tasks.LifecycleTopic: false}, letters: p.Settings.DLQTopics(), configs: map[string]map[string]string{}}
+	t := topics{waits: map[string]bool{}, letters: p.Settings.DLQTopics(), configs: map[string]map[string]string{}}
+	if !p.lacks(migrations.PartTasks) {
+		t.waits[p.Settings.Tasks.LifecycleTopic] = false
+	}
 	from := "the settings"
 	var problem []result
 	if p.schemaReady && !p.Pre {
 		from += ", of the newest 10000 events and of what is held"
-		rows, err := p.Database.Query(ctx, topicsQuery)
-		if err == nil {
-			var topic string
-			var waits bool
-			_, err = pgx.ForEachRow(rows, []any{&topic, &waits}, func() error {
-				t.waits[topic] = waits
-				return nil
-			})
-		}
+		events, err := EventTopics(ctx, p.Database)
+		maps.Copy(t.waits, events)
 		if err != nil {
 			from = "the settings"
 			problem = warn("", "the events' topics cannot be read from the outbox: %v", err)
@@ -90,7 +106,7 @@ func findTopics(ctx context.Context, p *patient) ([]result, error) {
 			t.configs[rc.Name] = values
 		}
 	}
-	return append(problem, well("%s: %s", plural.Of(len(t.names()), "topic is looked at", "topics are looked at"), "those of "+from)...), nil
+	return append(problem, well("%s: %s", plural.Of(len(t.names()), "topic is looked at", "topics are looked at"), "topics of "+from)...), nil
 }
 
 // oneBroker bounds a question that another broker can answer as well.

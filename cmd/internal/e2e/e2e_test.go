@@ -144,7 +144,7 @@ func command(t *testing.T, name string, args ...string) string {
 // investigation waits until `postrider dlq list` has one entry.
 func investigation(t *testing.T, program, url string) map[string]any {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		var list struct{ Items []map[string]any }
@@ -180,7 +180,7 @@ func records(t *testing.T, b *kafkatest.Broker, topic string, enough int) []stri
 	if !found {
 		return ownRecords(t, b, topic, enough)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	const end = "\x01"
 	for {

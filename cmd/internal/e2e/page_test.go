@@ -98,7 +98,7 @@ func (s *shell) dev(line string) (databaseURL string) {
 			if err := cmd.Wait(); err != nil {
 				s.t.Errorf("%s ended with %v\n%s", line, err, &log)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(3 * time.Minute):
 			_ = cmd.Process.Kill()
 			s.t.Errorf("%s did not end", line)
 		}
@@ -189,7 +189,7 @@ func TestWalkOfThePage(t *testing.T) {
 				t.Errorf("the plan does not say what becomes of the headers:\n%s", out)
 			}
 		case strings.HasPrefix(line, "bin/postrider op start "):
-			for _, want := range []string{"canary:", "completed:", "0 came back dead"} {
+			for _, want := range []string{"canary:", "completed:", "0 dead-lettered again"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("%s does not say %q:\n%s", line, want, out)
 				}

@@ -223,7 +223,7 @@ func readTopic(t *testing.T, b *kafkatest.Broker, topic string, count int) []sho
 		}
 		return all
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	const part, end = "\x02", "\x01"
 	for {

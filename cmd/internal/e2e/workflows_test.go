@@ -149,7 +149,7 @@ func (w *workflow) types(block string) []string {
 	if _, err := fmt.Fprintf(w.in, "%s\n\\echo '%s'\n", block, end); err != nil {
 		w.t.Fatalf("psql: %v\n%s", err, w.out)
 	}
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		printed, _, ended := strings.Cut(w.out.String()[before:], end+"\n")
 		if ended {
@@ -181,7 +181,7 @@ func (w *workflow) sql(block string) int {
 		w.t.Fatalf("psql cannot connect as %s: %q", role, got)
 	}
 	reads := !strings.Contains(block, "begin;") && role == "postrider_operator"
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		got := w.types(block)
 		if slices.EqualFunc(got, want, answers) {
 			return len(want)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -18,13 +17,12 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/forwarded"
 )
 
 // Keys tells who a token belongs to, and keeps answers for repeated requests.
 type Keys interface {
-	// Authenticate may know it from a moment ago; AuthenticateNow looks the key up, for what changes something.
-	Authenticate(ctx context.Context, token string) (access.Key, error)
-	AuthenticateNow(ctx context.Context, token string) (access.Key, error)
+	Authenticate(ctx context.Context, token string, use access.Use) (access.Key, error)
 	Begin(ctx context.Context, key string, request []byte) (access.Claim, *access.Answer, error)
 	End(ctx context.Context, c access.Claim, a access.Answer) error
 	Forget(ctx context.Context, c access.Claim) error
@@ -204,15 +202,15 @@ func (a *API) authenticate(ctx context.Context, w http.ResponseWriter, r *http.R
 		w.Header().Set("WWW-Authenticate", `Bearer realm="postrider"`)
 		return access.Actor{}, refuse(Unauthenticated, "an API key is needed, as X-API-Key or as Authorization: Bearer; postrider apikey create makes one")
 	}
-	ask := a.cfg.Keys.AuthenticateNow
+	use := access.Changing
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		ask = a.cfg.Keys.Authenticate
+		use = access.Reading
 	}
-	k, err := ask(ctx, token)
+	k, err := a.cfg.Keys.Authenticate(ctx, token, use)
 	if errors.Is(err, access.ErrUnknownKey) {
 		// Counted behind the look and not before it: many share an address, and a holder of a key that works must not be
 		// kept out by others' mistakes.
-		if wait := a.cfg.Failures.Take(address(r), 1); wait > 0 {
+		if wait := a.cfg.Failures.Take(forwarded.Address(r), 1); wait > 0 {
 			return access.Actor{}, limited(w, wait, "this key does not work, and too many such came from this address")
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="postrider", error="invalid_token"`)
@@ -239,14 +237,6 @@ func limited(w http.ResponseWriter, wait time.Duration, why string) error {
 	seconds := int(math.Ceil(wait.Seconds()))
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	return refuse(RateLimited, "%s; try again in %d s", why, seconds)
-}
-
-func address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // run calls the operation. A panic of it is an error of the server's.
@@ -331,7 +321,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, data any, err error
 		if strings.HasPrefix(r.URL.Path, prefixes[1]) {
 			prefix = prefixes[1]
 		}
-		to := (&url.URL{Path: prefix + d.To}).String()
+		to := (&url.URL{Path: prefix + d.To, RawQuery: r.URL.RawQuery}).String()
 		w.Header().Set("Location", to)
 		status, data = http.StatusMovedPermanently, map[string]string{"location": to}
 	case Created:

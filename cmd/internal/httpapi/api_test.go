@@ -40,7 +40,7 @@ func newFrame(t *testing.T, change func(*APIConfig)) *frame {
 		}
 	}
 	cfg := APIConfig{
-		Keys: d.keys, MaxBody: 1000,
+		Keys: access.Recently{Store: d.keys}, MaxBody: 1000,
 		Describe: func(err error) *Error {
 			if errors.Is(err, errKnown) {
 				return refuse(Conflict, "told")
@@ -215,7 +215,7 @@ func TestRoutesWithoutScopeAreRefused(t *testing.T) {
 		{Method: "GET", Path: "/x", Handle: func(context.Context, *Request) (any, error) { return nil, nil }},
 		{Method: "GET", Path: "/x", Scope: access.Read},
 	} {
-		if _, err := NewAPI(APIConfig{Routes: []Route{r}, Keys: access.NewStore(nil)}); err == nil {
+		if _, err := NewAPI(APIConfig{Routes: []Route{r}, Keys: access.Recently{Store: access.NewStore(nil)}}); err == nil {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -336,7 +336,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		t.Errorf("another request: %+v", r)
 	}
 	if r := d.ask("POST", "/v1/things", `{}`, "X-API-Key", b, "Idempotency-Key", "k"); r.Status != 201 || d.calls.Load() != 2 {
-		t.Errorf("somebody else's: %+v", r)
+		t.Errorf("of another person: %+v", r)
 	}
 	if r := d.ask("POST", "/v1/things", `{"do":"fail"}`, "X-API-Key", a, "Idempotency-Key", "f"); r.Status != 500 {
 		t.Fatalf("%+v", r)
@@ -395,7 +395,7 @@ func TestALongRouteHasItsTime(t *testing.T) {
 		end, _ := ctx.Deadline()
 		return time.Until(end) > time.Minute, nil
 	}
-	api, err := NewAPI(APIConfig{Keys: d.keys, Routes: []Route{
+	api, err := NewAPI(APIConfig{Keys: access.Recently{Store: d.keys}, Routes: []Route{
 		{Method: "POST", Path: "/short", Scope: access.Read, Handle: left}, {Method: "POST", Path: "/long", Scope: access.Read, Handle: left, Limit: time.Hour},
 	}})
 	if err != nil {

@@ -69,7 +69,7 @@ func TestTheAuditOfAnInvestigation(t *testing.T) {
 		{"dlq.resolve by postrider, of 2", "dlq.requeue by key admin, of 2"},
 		{"operation.start by key admin, of 0", "operation.plan by key admin, of 0"},
 		nil,
-		{"dlq.resolve by key admin, of 2"},
+		{"dlq.resolve by key admin, of 2", "operation.start by key admin, of 0", "operation.plan by key admin, of 0"},
 		nil,
 		{"dlq.resolve by postrider, of 1", "dlq.requeue by key admin, of 1"},
 		{"group.resolve by key admin, of 3"},

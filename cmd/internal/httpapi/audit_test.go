@@ -65,10 +65,13 @@ func (r *rig) changing() map[string][3]string {
 	ledgertest.Age(r.t, r.pool, uuid.MustParse(stale), 25*time.Hour)
 	ledgertest.Age(r.t, r.pool, uuid.MustParse(ended), 40*24*time.Hour)
 	r.ask("POST", "/detector/pause", "").is(200)
+	r.ask("POST", "/archive/pause", "").is(200)
 	return map[string][3]string{
 		"unflagTask":         {"POST", "/tasks/" + flagged + "/unflag", ""},
 		"pauseDetector":      {"POST", "/detector/pause", ""},
 		"resumeDetector":     {"POST", "/detector/resume", ""},
+		"pauseArchiver":      {"POST", "/archive/pause", ""},
+		"resumeArchiver":     {"POST", "/archive/resume", ""},
 		"runDetector":        {"POST", "/detector/run", `{"dry_run": false}`},
 		"runArchive":         {"POST", "/archive/run", `{"dry_run": false}`},
 		"requeue":            {"POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, entry)},
@@ -76,6 +79,10 @@ func (r *rig) changing() map[string][3]string {
 		"fetchOriginal":      {"POST", "/dlq/" + r.pointing("8") + "/fetch", ""},
 		"changeEntry":        {"PATCH", "/dlq/" + entry, `{"notes": "x"}`},
 		"revealLetter":       {"GET", "/dlq/" + entry + "/payload", ""},
+		"addEntryComment":    {"POST", "/dlq/" + entry + "/comments", `{"text": "x"}`},
+		"deleteEntryComment": {"DELETE", "/dlq/" + entry + "/comments/" + r.comment("/dlq/"+entry), ""},
+		"addGroupComment":    {"POST", "/groups/" + group + "/comments", `{"text": "x"}`},
+		"deleteGroupComment": {"DELETE", "/groups/" + group + "/comments/" + r.comment("/groups/"+group), ""},
 		"changeGroup":        {"PATCH", "/groups/" + group, `{"note": "x"}`},
 		"resolveGroup":       {"POST", "/groups/" + group + "/resolve", ""},
 		"mergeGroup":         {"POST", "/groups/" + another + "/merge", fmt.Sprintf(`{"into": %q}`, group)},
@@ -88,6 +95,7 @@ func (r *rig) changing() map[string][3]string {
 		"createTask":         {"POST", "/tasks", `{"namespace_name": "default", "task_name": "task"}`},
 		"actOnStep":          {"PATCH", "/tasks/" + task + "/workflow_steps/" + r.steps(task)["a"], `{"action": "complete_manually"}`},
 		"retryTask":          {"POST", "/tasks/" + failed + "/retry", ""},
+		"retryTasks":         {"POST", "/tasks/retry", fmt.Sprintf(`{"ids": [%q]}`, r.task("error"))},
 		"cancelTask":         {"POST", "/tasks/" + task + "/cancel", ""},
 		"deadLetterTask":     {"POST", "/tasks/" + task + "/dlq", `{"reason": "x"}`},
 		"applyTemplate":      {"POST", "/templates", `{"name": "t", "namespace_name": "n", "version": "1.0.0", "steps": [{"name": "a", "handler": "h"}]}`},
@@ -102,6 +110,12 @@ func (r *rig) changing() map[string][3]string {
 		"createKey":          {"POST", "/keys", `{"name": "y", "scopes": ["read"]}`},
 		"revokeKey":          {"DELETE", "/keys/" + key, ""},
 	}
+}
+
+// comment is the number of a new comment on a subject.
+func (r *rig) comment(subject string) string {
+	r.t.Helper()
+	return fmt.Sprint(r.ask("POST", subject+"/comments", `{"text": "to delete"}`).is(201).at("comment_id"))
 }
 
 // Where the audit log cannot be written, nothing is changed and nothing guarded is shown; where it can, each change

@@ -45,7 +45,7 @@ type editBody struct {
 	Text *string `json:"payload_text,omitempty"`
 	// Tombstone is true to send null.
 	Tombstone bool `json:"tombstone,omitempty"`
-	// Headers are sent in place of those of the message: an object, or pairs of name and value.
+	// Headers are sent in place of the message's own: an object, or pairs of name and value.
 	Headers json.RawMessage `json:"headers,omitempty"`
 }
 
@@ -76,6 +76,15 @@ type changeEntryBody struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Assignee is the person who looks at it.
 	Assignee *string `json:"assignee,omitempty"`
+	// IfAssignee is with whom it must be until now, or with the assignee already; empty for no person. Otherwise nothing is
+	// changed, and the answer is 409. It goes with Assignee.
+	IfAssignee *string `json:"if_assignee,omitempty"`
+}
+
+// commentBody is what a person writes about an investigation or a group.
+type commentBody struct {
+	// Text is what the comment says, at most 16384 bytes of UTF-8.
+	Text string `json:"text"`
 }
 
 // changeGroupBody is what is written about a group. What is left out stays as it is.
@@ -84,6 +93,9 @@ type changeGroupBody struct {
 	Note *string `json:"note,omitempty"`
 	// Assignee is the person who looks at it.
 	Assignee *string `json:"assignee,omitempty"`
+	// IfAssignee is with whom it must be until now, or with the assignee already; empty for no person. Otherwise nothing is
+	// changed, and the answer is 409. It goes with Assignee.
+	IfAssignee *string `json:"if_assignee,omitempty"`
 	// Muted is whether the group is muted.
 	Muted *bool `json:"muted,omitempty"`
 	// MutedUntil is when a muted group becomes ongoing again; without it, it stays muted.
@@ -128,6 +140,21 @@ type planBody struct {
 	Options dlq.OperationOptions `json:"options,omitempty"`
 }
 
+// commandBody is why an operation is started, paused or resumed.
+type commandBody struct {
+	// Reason is why, for the audit log and the commands of the operation.
+	Reason string `json:"reason,omitempty"`
+}
+
+// abortBody is why an operation is aborted, and whether one that has begun is left alone.
+type abortBody struct {
+	// Reason is why, for the audit log and the commands of the operation.
+	Reason string `json:"reason,omitempty"`
+	// OnlyPlanned ends the operation only while it is planned. One that was started meanwhile goes on, and the answer is a
+	// conflict. Defaults to false.
+	OnlyPlanned bool `json:"only_planned,omitempty"`
+}
+
 // planScope selects investigations by exactly one of its fields.
 type planScope struct {
 	// IDs are investigations.
@@ -159,6 +186,22 @@ type createTaskBody struct {
 	UUID *uuid.UUID `json:"task_uuid,omitempty"`
 }
 
+// retryTasksBody selects tasks that are put back to their beginning, by exactly one of ids, group and filter.
+type retryTasksBody struct {
+	// IDs are 1 to DLQ_REQUEUE_LIMIT tasks.
+	IDs []string `json:"ids,omitempty"`
+	// Group is for the tasks behind the pending investigations of this group: what they are about, or what their events belong
+	// to. One request takes DLQ_REQUEUE_LIMIT investigations, the oldest first.
+	Group *uuid.UUID `json:"group,omitempty"`
+	// Filter is for the tasks that fit and that their machines retry from their state. One request takes DLQ_REQUEUE_LIMIT of them. What is
+	// there must say something: null and an empty text are refused.
+	Filter *api.TaskFilter `json:"filter,omitempty"`
+	// After is the next of the answer before, which goes on with the same group or filter.
+	After string `json:"after,omitempty"`
+	// DryRun is true to change nothing: the answer says what would be.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
 // actOnStepBody is what is done with a step by hand.
 type actOnStepBody struct {
 	// Action is what is done. In a failed task, retry and reset_retry_count take a step from the worker that has it. What
@@ -188,8 +231,8 @@ type unflagTaskBody struct {
 	Notes string `json:"notes,omitempty"`
 }
 
-// pauseDetectorBody is why and how long the detectors are paused.
-type pauseDetectorBody struct {
+// pauseEngineBody is why and how long engines are paused.
+type pauseEngineBody struct {
 	// Reason is why, at most 4096 bytes. That of a pause that has not ended stays before it.
 	Reason string `json:"reason,omitempty"`
 	// Seconds is for how long. Defaults to 0: until they are resumed.

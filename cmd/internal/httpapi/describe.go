@@ -1,14 +1,17 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
+	"github.com/postrider/postrider/cmd/internal/cluster"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
@@ -26,6 +29,8 @@ var refusals = []struct {
 	{dlq.ErrHoldsKey, Conflict},
 	{dlq.ErrUnderWay, Conflict},
 	{dlq.ErrAlike, Conflict},
+	{dlq.ErrNotAuthor, Conflict},
+	{dlq.ErrTaken, Conflict},
 	{dlq.ErrState, Conflict},
 	{dlq.ErrExists, Conflict},
 	{dlq.ErrRequest, Validation},
@@ -37,6 +42,7 @@ var refusals = []struct {
 	{postgres.ErrNotFound, NotFound},
 	{postgres.ErrRefused, Conflict},
 	{relay.ErrMiscounted, Conflict},
+	{cluster.ErrBrokers, Unavailable},
 	{access.ErrNotFound, NotFound},
 	{access.ErrInvalid, Validation},
 	{actions.ErrRequest, Validation},
@@ -66,12 +72,16 @@ func describeDatabase(err error) *Error {
 		switch {
 		case strings.HasPrefix(refused.Code, "22"): // data exceptions: NUL characters, numbers out of range
 			return refuse(Validation, "the database cannot hold a value of the request: %s", shown(refused.Message))
-		case strings.HasPrefix(refused.Code, "08"), strings.HasPrefix(refused.Code, "53"), strings.HasPrefix(refused.Code, "57P"),
-			refused.Code == "40001", refused.Code == "40P01", refused.Code == "55P03", refused.Code == "57014", refused.Code == "25006":
-			return refuse(Unavailable, "the database is busy or away; try again")
+		case strings.HasPrefix(refused.Code, "08"), strings.HasPrefix(refused.Code, "53"), strings.HasPrefix(refused.Code, "57P"), refused.Code == "25006":
+			return &Error{Code: Unavailable, Message: "the database is busy or away; try again", Database: true}
+		case slices.Contains([]string{"40001", "40P01", "55P03", "57014"}, refused.Code): // a conflict, a deadlock, a lock, a statement that was cancelled
+			return refuse(Unavailable, "the database is busy; try again")
 		}
-	case errors.As(err, new(*pgconn.ConnectError)), errors.As(err, &network):
-		return refuse(Unavailable, "the database is away; try again")
+	case errors.As(err, new(*pgconn.ConnectError)):
+		return &Error{Code: Unavailable, Message: "the database is away; try again", Database: true}
+	case errors.Is(err, context.DeadlineExceeded): // a net.Error, too; it says that the request's own time is over
+	case errors.As(err, &network):
+		return &Error{Code: Unavailable, Message: "the database is away; try again", Database: true}
 	}
 	return nil
 }

@@ -41,6 +41,8 @@ type Error struct {
 	Message string
 	// Details are more for programs; nil for none.
 	Details any
+	// Database says that the database does not answer. It is for callers in the process; the wire has it in the message.
+	Database bool
 }
 
 // Status is the status of an answer that has the error.

@@ -26,6 +26,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	s := &showing{r, map[string]example{}}
 	s.investigations()
 	s.groups()
+	s.cluster()
 	s.operations()
 	s.tasks()
 	s.archive()
@@ -33,6 +34,8 @@ func TestOpenAPIExamples(t *testing.T) {
 	s.outbox()
 	s.access()
 	s.show("GET", "/status", "")
+	s.exec(`update postrider.dlq_entry set created_at = clock_timestamp() - interval '10 minutes'`) // a step that has ended
+	s.show("GET", "/series?span=24h", "")
 	stored, err := readExamples()
 	if err != nil {
 		t.Fatal(err)
@@ -186,6 +189,8 @@ func (s *showing) investigations() {
 	s.show("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q, %q], "max_hops": 5}`, one, closed))
 	s.show("GET", "/dlq/"+one, "")
 	s.show("GET", "/dlq/"+one+"/payload?why=OPS-17", "")
+	s.comments("/dlq/" + one)
+	s.show("GET", "/dlq/"+closed+"/neighbours?topic=orders", "")
 	s.show("POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, purged))
 	s.show("GET", "/dlq/stats", "")
 	s.originals.set(dlq.Original{State: dlq.OriginalFetched, Value: []byte("found"), Timestamp: dlqtest.Start, Retention: time.Hour})
@@ -200,7 +205,22 @@ func (s *showing) groups() {
 	s.show("GET", "/groups?page_size=1", "")
 	s.show("GET", "/groups/"+group, "")
 	s.show("PATCH", "/groups/"+group, `{"note": "OPS-17: the schema of orders", "assignee": "ann", "muted": true, "muted_until": "2099-01-01T00:00:00Z"}`)
+	s.comments("/groups/" + group)
 	s.show("POST", "/groups/"+group+"/resolve", `{"resolution_status": "manually_resolved", "resolution_notes": "OPS-17 is done", "resolved_by": "ann", "until": "2099-01-01"}`)
+}
+
+func (s *showing) comments(subject string) {
+	written := s.show("POST", subject+"/comments", `{"text": "The partner's release of Monday broke the schema. OPS-17."}`)
+	s.show("GET", subject+"/comments", "")
+	s.show("DELETE", fmt.Sprintf("%s/comments/%v", subject, written.at("comment_id")), "")
+}
+
+func (s *showing) cluster() {
+	s.show("GET", "/topics", "")
+	s.show("GET", "/consumers", "")
+	s.show("GET", "/doctor", "")
+	s.show("GET", "/sources", "")
+	s.show("GET", "/sources/orders", "")
 }
 
 func (s *showing) operations() {
@@ -211,7 +231,7 @@ func (s *showing) operations() {
 	s.show("GET", at, "")
 	s.show("GET", at+"/items?limit=1", "")
 	for _, command := range []string{"start", "pause", "resume", "abort"} {
-		s.show("POST", at+"/"+command, "")
+		s.show("POST", at+"/"+command, `{"reason": "OPS-17"}`)
 	}
 	s.ask("POST", "/operations", `{"kind": "redrive", "name": "OPS-18", "scope": {"filter": {"topic": "orders"}}}`).is(201) // for the status
 }
@@ -231,6 +251,7 @@ func (s *showing) tasks() {
 	s.show("GET", at+"/payload?why=OPS-17", "")
 	s.show("POST", at+"/cancel", `{"notes": "the customer called"}`)
 	s.show("POST", "/tasks/"+s.task("error")+"/retry", "")
+	s.show("POST", "/tasks/retry", `{"ids": ["`+s.task("error")+`", "`+id+`"]}`)
 	s.show("POST", at+"/unflag", `{"notes": "the partner is back"}`)
 	s.show("GET", "/detector", "")
 	s.show("POST", "/detector/pause", `{"reason": "the database is slow", "for_seconds": 3600}`)
@@ -245,6 +266,9 @@ func (s *showing) archive() {
 	step := value[string](s.rig, `select workflow_step_uuid::text from postrider.tasker_workflow_steps_archive where task_uuid = $1 and step_name = 'a'`, id)
 	s.show("GET", "/archive/tasks?limit=1", "")
 	s.show("GET", "/archive/statistics", "")
+	s.show("POST", "/archive/pause", `{"reason": "the nightly backup is late", "for_seconds": 3600}`)
+	s.show("GET", "/archive/status", "")
+	s.show("POST", "/archive/resume", "")
 	s.show("POST", "/archive/run", `{"dry_run": true}`)
 	for _, rest := range []string{"", "/payload?why=OPS-17", "/workflow_steps", "/workflow_steps/" + step, "/transitions", "/step_transitions"} {
 		s.show("GET", at+rest, "")

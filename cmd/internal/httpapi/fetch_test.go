@@ -35,12 +35,12 @@ func (o *originals) Fetch(_ context.Context, places []dlq.Place) []dlq.Original 
 }
 
 // Readers says that two groups read every topic.
-func (o *originals) Readers(_ context.Context, topics []string) (map[string][]string, error) {
+func (o *originals) Readers(_ context.Context, topics []string) (dlq.Reading, error) {
 	all := map[string][]string{}
 	for _, topic := range topics {
 		all[topic] = []string{"mail", "billing"}
 	}
-	return all, nil
+	return dlq.Reading{Groups: all}, nil
 }
 
 // pointing is the investigation of a letter that only points to a record, which could not be asked for.
@@ -94,7 +94,7 @@ func (r *rig) driveFetch() {
 	// Without brokers a record cannot be fetched.
 	without := *r.services
 	without.Fetcher = nil
-	c, err := config.Load(config.Sources{})
+	c, err := config.Load(config.From{})
 	if err != nil {
 		r.t.Fatal(err)
 	}

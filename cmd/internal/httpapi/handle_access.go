@@ -71,6 +71,11 @@ func (s *Services) listAudit(ctx context.Context, r *Request) (any, error) {
 	if f.To, err = r.when("to", true); err != nil {
 		return nil, err
 	}
+	batches, err := oneOf(r, "batches", "true", "true", "false")
+	if err != nil {
+		return nil, err
+	}
+	f.NoBatches = batches == "false"
 	if f.Before, err = r.place("after"); err != nil {
 		return nil, err
 	}

@@ -10,11 +10,15 @@ import (
 )
 
 func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
-	size, err := s.size(r)
+	p, err := s.page(r)
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.ArchiveFilter{Limit: size}
+	byNumber, err := r.text("page")
+	if err != nil {
+		return nil, err
+	}
+	f := ledger.ArchiveFilter{Limit: p.Size, Offset: p.Offset}
 	if f.Namespace, err = r.text("namespace"); err != nil {
 		return nil, err
 	}
@@ -33,11 +37,18 @@ func (s *Services) listArchive(ctx context.Context, r *Request) (any, error) {
 	if f.Name != "" && f.Namespace == "" {
 		return nil, refuse(Validation, "name goes with namespace")
 	}
+	if f.Before != nil && p.Offset > 0 {
+		return nil, refuse(Validation, "give after, or page or offset, not both")
+	}
 	tasks, more, err := s.Archive.List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	return api.NewArchivedTaskList(hidden(s.hideTask, tasks), more), nil
+	out := api.NewArchivedTaskList(hidden(s.hideTask, tasks), more)
+	if byNumber != "" {
+		out.Page, out.PageSize = &p.Page, &p.Size
+	}
+	return out, nil
 }
 
 // archivePlace reads where a page of the archive begins: the next of the page before.
@@ -85,12 +96,9 @@ func (s *Services) archivedStep(ctx context.Context, r *Request) (any, error) {
 	return api.StepOf(found), err
 }
 
-func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, uuid.UUID) (api.List[T], error)) (any, error) {
-	id, err := r.only("id")
-	if err != nil {
-		return nil, err
-	}
-	return read(ctx, id)
+func ofArchived[T any](ctx context.Context, r *Request, read func(context.Context, *Request) (uuid.UUID, api.List[T], error)) (any, error) {
+	_, found, err := read(ctx, r)
+	return found, err
 }
 
 func (s *Services) archivedSteps(ctx context.Context, r *Request) (any, error) {
@@ -98,9 +106,9 @@ func (s *Services) archivedSteps(ctx context.Context, r *Request) (any, error) {
 }
 
 func (s *Services) archivedTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, reading(s.hideTransition, api.TransitionOf, s.Archive.Transitions))
+	return ofArchived(ctx, r, readingPage(s, s.hideTransition, api.TransitionOf, s.Archive.Transitions))
 }
 
 func (s *Services) archivedStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofArchived(ctx, r, reading(s.hideStepTransition, api.StepTransitionOf, s.Archive.StepTransitions))
+	return ofArchived(ctx, r, readingPage(s, s.hideStepTransition, api.StepTransitionOf, s.Archive.StepTransitions))
 }

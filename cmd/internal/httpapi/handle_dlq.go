@@ -23,36 +23,61 @@ func entryFilter(r *Request) (dlq.Filter, error) {
 	return parsed, refuseField("parameter ", err)
 }
 
+// entrySearch reads the parameters that select and order investigations.
+func entrySearch(r *Request) (dlq.Search, error) {
+	f, err := entryFilter(r)
+	if err != nil {
+		return dlq.Search{}, err
+	}
+	by, err := oneOf(r, "order_by", dlq.ByCreated, dlq.ByCreated, dlq.ByUpdated)
+	if err != nil {
+		return dlq.Search{}, err
+	}
+	dir, err := oneOf(r, "order_dir", "desc", "desc", "asc")
+	return dlq.Search{Filter: f, OrderBy: by, Ascending: dir == "asc"}, err
+}
+
 func (s *Services) listEntries(ctx context.Context, r *Request) (any, error) {
 	p, err := s.page(r)
 	if err != nil {
 		return nil, err
 	}
-	f, err := entryFilter(r)
+	q, err := entrySearch(r)
 	if err != nil {
 		return nil, err
 	}
-	by, err := oneOf(r, "order_by", dlq.ByCreated, dlq.ByCreated, dlq.ByUpdated)
+	if q.After, err = r.text("after"); err != nil {
+		return nil, err
+	}
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	q.Filter.Limit, q.Filter.Offset = p.Size, p.Offset
+	found, err := s.Investigations.Find(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := oneOf(r, "order_dir", "desc", "desc", "asc")
+	return api.NewEntryList(found, q.Filter), nil
+}
+
+// neighbours finds what is before and behind an investigation in the list that GET /dlq has for the same parameters.
+func (s *Services) neighbours(ctx context.Context, r *Request) (any, error) {
+	id, err := r.id("id")
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.text("after")
+	q, err := entrySearch(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	f.Limit, f.Offset = p.Size, p.Offset
-	found, err := s.Investigations.Find(ctx, dlq.Search{Filter: f, OrderBy: by, Ascending: dir == "asc", After: after})
+	found, err := s.Investigations.Neighbours(ctx, id, q)
 	if err != nil {
 		return nil, err
 	}
-	return api.NewEntryList(found, f), nil
+	return api.NewNeighbours(found), nil
 }
 
 // getEntry finds an investigation by its own id, or by the id of the task that it, or its event, is about.
@@ -71,7 +96,7 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Access.EntryHistory(ctx, d.UUID.String(), api.RedrivingOperations(d))
+	done, err := s.Access.EntryHistory(ctx, d.UUID.String(), api.OperationsOf(d))
 	return api.NewDetail(d, done, nil), err
 }
 
@@ -90,7 +115,7 @@ func (s *Services) changeEntry(ctx context.Context, r *Request) (any, error) {
 	if b.Alias != nil {
 		b.Notes = b.Alias
 	}
-	e, err := s.Investigations.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, Actor: r.Actor.Name})
+	e, err := s.Investigations.Change(ctx, id, dlq.Change{Status: b.Status, Notes: b.Notes, ResolvedBy: b.ResolvedBy, Metadata: unlessNull(b.Metadata), Assignee: b.Assignee, IfAssignee: b.IfAssignee, Actor: r.Actor.Name})
 	if err != nil {
 		return nil, err
 	}

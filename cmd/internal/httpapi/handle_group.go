@@ -63,7 +63,7 @@ func (s *Services) changeGroup(ctx context.Context, r *Request) (any, error) {
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
-	c := dlq.GroupChange{Note: b.Note, Assignee: b.Assignee, Muted: b.Muted, Actor: r.Actor.Name}
+	c := dlq.GroupChange{Note: b.Note, Assignee: b.Assignee, IfAssignee: b.IfAssignee, Muted: b.Muted, Actor: r.Actor.Name}
 	if b.MutedUntil != nil {
 		c.MutedUntil = *b.MutedUntil
 	}

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
@@ -77,6 +79,10 @@ func (s *Services) listOperations(ctx context.Context, r *Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
+	group, err := r.uuid("group")
+	if err != nil {
+		return nil, err
+	}
 	after, err := r.uuid("after")
 	if err != nil {
 		return nil, err
@@ -84,7 +90,7 @@ func (s *Services) listOperations(ctx context.Context, r *Request) (any, error) 
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	found, err := s.Redriver.ListOperations(ctx, open == "true", after, size+1)
+	found, err := s.Redriver.ListOperations(ctx, dlq.OperationFilter{Open: open == "true", Group: group}, after, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +103,14 @@ func (s *Services) getOperation(ctx context.Context, r *Request) (any, error) {
 		return nil, err
 	}
 	o, err := s.Redriver.Operation(ctx, id)
-	return api.NewOperation(o), err
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Access.OperationHistory(ctx, id.String())
+	if err != nil {
+		return nil, err
+	}
+	return api.NewOperationDetail(o, done), nil
 }
 
 func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) {
@@ -134,21 +147,46 @@ func (s *Services) operationItems(ctx context.Context, r *Request) (any, error) 
 	return api.NewItemList(found, size), nil
 }
 
-// command changes the state of an operation. It needs the scope that planning one of its kind needs.
+// command changes the state of an operation.
 func (s *Services) command(c dlq.Command) func(context.Context, *Request) (any, error) {
 	return func(ctx context.Context, r *Request) (any, error) {
-		id, err := r.bare("id")
+		id, err := r.only("id")
 		if err != nil {
 			return nil, err
 		}
-		o, err := s.Redriver.Operation(ctx, id)
-		if err != nil {
+		var b commandBody
+		if err := r.optional(&b); err != nil {
 			return nil, err
 		}
-		if err := mayTreat(r, o.Kind); err != nil {
-			return nil, err
-		}
-		o, err = s.Redriver.Command(ctx, id, c)
-		return api.NewOperation(o), err
+		return s.commanded(ctx, r, id, c, b.Reason)
 	}
+}
+
+func (s *Services) abortOperation(ctx context.Context, r *Request) (any, error) {
+	id, err := r.only("id")
+	if err != nil {
+		return nil, err
+	}
+	var b abortBody
+	if err := r.optional(&b); err != nil {
+		return nil, err
+	}
+	c := dlq.Abort
+	if b.OnlyPlanned {
+		c = dlq.Withdraw
+	}
+	return s.commanded(ctx, r, id, c, b.Reason)
+}
+
+// commanded gives a command to an operation. It needs the scope that planning one of its kind needs.
+func (s *Services) commanded(ctx context.Context, r *Request, id uuid.UUID, c dlq.Command, reason string) (any, error) {
+	o, err := s.Redriver.Operation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := mayTreat(r, o.Kind); err != nil {
+		return nil, err
+	}
+	o, err = s.Redriver.Command(ctx, id, c, reason)
+	return api.NewOperation(o), err
 }

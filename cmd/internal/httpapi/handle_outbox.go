@@ -8,8 +8,10 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
+	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 func (s *Services) listEvents(ctx context.Context, r *Request) (any, error) {
@@ -17,25 +19,25 @@ func (s *Services) listEvents(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := relay.EventFilter{Limit: size}
-	if f.Status, err = oneOf(r, "status", "", relay.EventStatuses()...); err != nil {
+	var asked api.EventFilter
+	if err := r.texts(api.Fields(&asked)); err != nil {
 		return nil, err
 	}
-	if f.Topic, err = r.text("topic"); err != nil {
+	f, err := asked.Parse()
+	if err != nil {
+		return nil, refuseField("parameter ", err)
+	}
+	dir, err := oneOf(r, "order_dir", "desc", "desc", "asc")
+	if err != nil {
 		return nil, err
 	}
-	if f.EventID, err = r.uuid("event_id"); err != nil {
-		return nil, err
-	}
-	if f.TaskUUID, err = r.uuid("task_uuid"); err != nil {
-		return nil, err
-	}
-	if f.Before, err = r.place("after"); err != nil {
+	if f.After, err = r.place("after"); err != nil {
 		return nil, err
 	}
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
+	f.OldestFirst, f.Limit = dir == "asc", size
 	page, err := s.Outbox.Store().Events(ctx, f)
 	return api.NewEventList(page), err
 }
@@ -132,6 +134,9 @@ func (s *Services) listHolds(ctx context.Context, r *Request) (any, error) {
 	if f.Cause, err = oneOf(r, "cause", "", relay.Causes()...); err != nil {
 		return nil, err
 	}
+	if f.ID, err = r.place("hold_id"); err != nil {
+		return nil, err
+	}
 	if f.After, err = r.holdPlace("after"); err != nil {
 		return nil, err
 	}
@@ -192,9 +197,13 @@ func (s *Services) status(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, err := s.Redriver.ListOperations(ctx, true, uuid.Nil, 100)
+	archiver, err := s.engineSwitch(ctx, ledger.EngineArchiver)
 	if err != nil {
 		return nil, err
 	}
-	return api.NewStatus(outbox, detector, operations), nil
+	operations, err := s.Redriver.ListOperations(ctx, dlq.OperationFilter{Open: true}, uuid.Nil, 100)
+	if err != nil {
+		return nil, err
+	}
+	return api.NewStatus(outbox, detector, archiver, operations), nil
 }

@@ -22,12 +22,15 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := ledger.Filter{Limit: p.Size, Offset: p.Offset}
-	for name, to := range map[string]*string{"namespace": &f.Namespace, "name": &f.Name, "version": &f.Version, "status": &f.State} {
-		if *to, err = r.text(name); err != nil {
-			return nil, err
-		}
+	var asked api.TaskFilter
+	if err := r.texts(api.Fields(&asked)); err != nil {
+		return nil, err
 	}
+	f, err := asked.Parse()
+	if err != nil {
+		return nil, refuseField("parameter ", err)
+	}
+	f.Limit, f.Offset = p.Size, p.Offset
 	if f.After, err = r.uuid("after"); err != nil {
 		return nil, err
 	}
@@ -35,13 +38,11 @@ func (s *Services) listTasks(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Flagged = flagged == "true"
-	if f.From, err = r.when("from", false); err != nil {
+	nearStale, err := oneOf(r, "near_stale", "", "true", "false")
+	if err != nil {
 		return nil, err
 	}
-	if f.To, err = r.when("to", true); err != nil {
-		return nil, err
-	}
+	f.Flagged, f.NearStale = flagged == "true", nearStale == "true"
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
@@ -119,21 +120,6 @@ func (s *Services) elsewhere(ctx context.Context, id uuid.UUID, rest string, err
 	return nil, refuse(NotFound, "there is no task %s", id)
 }
 
-// unlessArchived is the error of a change of a task, or, where the task is in the archive, one that says so.
-func (s *Services) unlessArchived(ctx context.Context, id uuid.UUID, err error) error {
-	if !errors.Is(err, ledger.ErrNotFound) {
-		return err
-	}
-	archived, failed := s.Archive.Contains(ctx, id)
-	if failed != nil {
-		return failed
-	}
-	if archived {
-		return refuse(Conflict, "task %s is in the archive, which is only read; create a new task", id)
-	}
-	return err
-}
-
 func (s *Services) getTask(ctx context.Context, r *Request) (any, error) {
 	id, err := r.only("id")
 	if err != nil {
@@ -151,12 +137,11 @@ func (s *Services) getTask(ctx context.Context, r *Request) (any, error) {
 }
 
 // ofTask answers with what a task has. None may mean that there is no task.
-func ofTask[T any](ctx context.Context, s *Services, r *Request, rest string, read func(context.Context, uuid.UUID) (api.List[T], error)) (any, error) {
-	id, err := r.only("id")
-	if err != nil {
+func ofTask[T any](ctx context.Context, s *Services, r *Request, rest string, read func(context.Context, *Request) (uuid.UUID, api.List[T], error)) (any, error) {
+	id, found, err := read(ctx, r)
+	if err != nil && id == uuid.Nil {
 		return nil, err
 	}
-	found, err := read(ctx, id)
 	if err == nil && len(found.Items) == 0 {
 		_, err = s.Tasks.Ledger().Task(ctx, id)
 	}
@@ -171,11 +156,11 @@ func (s *Services) taskSteps(ctx context.Context, r *Request) (any, error) {
 }
 
 func (s *Services) taskTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/transitions", reading(s.hideTransition, api.TransitionOf, s.Tasks.Ledger().Transitions))
+	return ofTask(ctx, s, r, "/transitions", readingPage(s, s.hideTransition, api.TransitionOf, s.Tasks.Ledger().Transitions))
 }
 
 func (s *Services) taskStepTransitions(ctx context.Context, r *Request) (any, error) {
-	return ofTask(ctx, s, r, "/step_transitions", reading(s.hideStepTransition, api.StepTransitionOf, s.Tasks.Ledger().StepTransitions))
+	return ofTask(ctx, s, r, "/step_transitions", readingPage(s, s.hideStepTransition, api.StepTransitionOf, s.Tasks.Ledger().StepTransitions))
 }
 
 func (s *Services) taskStep(ctx context.Context, r *Request) (any, error) {
@@ -232,7 +217,7 @@ func (s *Services) actOnStep(ctx context.Context, r *Request) (any, error) {
 		return nil, refuse(Validation, "action is %q; it must be retry, reset_retry_count, cancel or complete_manually", shown(b.Action))
 	}
 	if _, err := s.Tasks.ActOnStep(ctx, id, step, a); err != nil {
-		return nil, s.unlessArchived(ctx, id, err)
+		return nil, err
 	}
 	t, err := s.shownTask(ctx, id)
 	if err != nil {
@@ -249,7 +234,7 @@ func (s *Services) retryTask(ctx context.Context, r *Request) (any, error) {
 	}
 	retried, err := s.Tasks.Retry(ctx, id, r.Actor.Name)
 	if err != nil {
-		return nil, s.unlessArchived(ctx, id, err)
+		return nil, err
 	}
 	return api.NewRetriedTask(id, retried), nil
 }
@@ -265,7 +250,7 @@ func (s *Services) cancelTask(ctx context.Context, r *Request) (any, error) {
 	}
 	cancelled, err := s.Tasks.Cancel(ctx, id, r.Actor.Name, b.Notes)
 	if err != nil {
-		return nil, s.unlessArchived(ctx, id, err)
+		return nil, err
 	}
 	t, err := s.shownTask(ctx, id)
 	return api.CancelledTask{Cancelled: cancelled, Task: t}, err
@@ -282,7 +267,7 @@ func (s *Services) deadLetterTask(ctx context.Context, r *Request) (any, error) 
 	}
 	letter, err := s.Tasks.DeadLetter(ctx, id, b.Reason, r.Actor.Name)
 	if err != nil {
-		return nil, s.unlessArchived(ctx, id, err)
+		return nil, err
 	}
 	return api.DeadLetteredTask{TaskUUID: id, EventID: letter}, nil
 }
@@ -298,7 +283,7 @@ func (s *Services) unflagTask(ctx context.Context, r *Request) (any, error) {
 	}
 	unflagged, err := s.Tasks.Unflag(ctx, id, r.Actor.Name, b.Notes)
 	if err != nil {
-		return nil, s.unlessArchived(ctx, id, err)
+		return nil, err
 	}
 	t, err := s.shownTask(ctx, id)
 	return api.UnflaggedTask{Unflagged: unflagged, Task: t}, err

@@ -14,22 +14,30 @@ import (
 
 // wholesome are bodies that would do, if their ids were known: one field of each is made nasty at a time.
 var wholesome = map[string]string{
-	"requeue":        `{"ids": ["` + nowhere + `"], "edit": {"payload_text": "x"}}`,
-	"purgeEntries":   `{"ids": ["` + nowhere + `"]}`,
-	"changeEntry":    `{"notes": "x"}`,
-	"changeGroup":    `{"note": "x"}`,
-	"resolveGroup":   `{"resolution_notes": "x"}`,
-	"mergeGroup":     `{"into": "` + nowhere + `"}`,
-	"splitGroup":     `{"ids": ["` + nowhere + `"]}`,
-	"planOperation":  `{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "nobody.has.it"}}}`,
-	"createTask":     `{"namespace_name": "default", "task_name": "nothing of the kind"}`,
-	"actOnStep":      `{"action": "retry"}`,
-	"deadLetterTask": `{"reason": "x"}`,
-	"purgeDelivered": `{"older_than": "2020-01-01"}`,
-	"skipEvent":      `{"reason": "x"}`,
-	"unflagTask":     `{"notes": "x"}`,
+	"retryTasks":      `{"ids": ["` + nowhere + `"]}`,
+	"requeue":         `{"ids": ["` + nowhere + `"], "edit": {"payload_text": "x"}}`,
+	"purgeEntries":    `{"ids": ["` + nowhere + `"]}`,
+	"changeEntry":     `{"notes": "x"}`,
+	"addEntryComment": `{"text": "x"}`,
+	"addGroupComment": `{"text": "x"}`,
+	"changeGroup":     `{"note": "x"}`,
+	"resolveGroup":    `{"resolution_notes": "x"}`,
+	"mergeGroup":      `{"into": "` + nowhere + `"}`,
+	"splitGroup":      `{"ids": ["` + nowhere + `"]}`,
+	"planOperation":   `{"kind": "redrive", "name": "n", "scope": {"filter": {"topic": "nobody.has.it"}}}`,
+	"startOperation":  `{"reason": "x"}`,
+	"pauseOperation":  `{"reason": "x"}`,
+	"resumeOperation": `{"reason": "x"}`,
+	"abortOperation":  `{"reason": "x"}`,
+	"createTask":      `{"namespace_name": "default", "task_name": "nothing of the kind"}`,
+	"actOnStep":       `{"action": "retry"}`,
+	"deadLetterTask":  `{"reason": "x"}`,
+	"purgeDelivered":  `{"older_than": "2020-01-01"}`,
+	"skipEvent":       `{"reason": "x"}`,
+	"unflagTask":      `{"notes": "x"}`,
 	// Refused as they are: what they do needs no id.
 	"pauseDetector": `{"for_seconds": 0.5}`,
+	"pauseArchiver": `{"for_seconds": 0.5}`,
 	"runDetector":   `{"batch_size": 0}`,
 	"runArchive":    `{"after": "x"}`,
 	"createKey":     `{"name": "x", "scopes": ["read"]}`,
@@ -65,7 +73,7 @@ func (o *operation) requests(t *testing.T) (all []hostile) {
 		for _, p := range o.params {
 			all = append(all, hostile{o.method, clean + "?" + url.Values{p: {v}}.Encode(), ""})
 		}
-		for _, part := range []string{"{id}", "{step}", "{namespace}", "{name}"} {
+		for _, part := range []string{"{id}", "{step}", "{comment}", "{namespace}", "{name}"} {
 			if strings.Contains(o.path, part) && v != "" && v != nowhere {
 				path := strings.Replace(o.path, part, url.PathEscape(v), 1)
 				all = append(all, hostile{o.method, number.Replace(sample(&operation{path: path})), wholesome[o.id]})

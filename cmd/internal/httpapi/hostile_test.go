@@ -87,7 +87,7 @@ func TestACutConnectionIsNoAnswer(t *testing.T) {
 // mutate makes a request of an operation, with nasty values in some of its parts.
 func mutate(o *operation, pick func(int) int, value func() string) (path, body string, headers map[string]string) {
 	path = o.path
-	for _, part := range []string{"{id}", "{step}", "{namespace}", "{name}"} {
+	for _, part := range []string{"{id}", "{step}", "{comment}", "{namespace}", "{name}"} {
 		v := nowhere
 		if pick(3) == 0 {
 			v = value()

@@ -20,7 +20,7 @@ import (
 // listen serves the API of the rig as the process does, probes included.
 func (r *rig) listen(change func(*httpapi.Config)) *httpapi.Server {
 	r.t.Helper()
-	c, err := config.Load(config.Sources{Flags: map[string]string{"http.requests_per_second": "0", "http.failed_logins_per_minute": "0"}})
+	c, err := config.Load(config.From{Flags: map[string]string{"http.requests_per_second": "0", "http.failed_logins_per_minute": "0"}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -31,49 +31,13 @@ func (a *API) Guard(next http.Handler) http.Handler {
 // Failures limits how often an address may present what does not work, for other doors that count together with the API.
 func (a *API) Failures() *access.Limiter { return a.cfg.Failures }
 
-// Get runs an operation that changes nothing for the actor of ctx, who is known already, and returns its data: the
-// same scope, limits, bounds and errors as over the wire. path is without the prefix, and escaped. Errors are of type
-// *Error; codes are as the wire has them.
-func (a *API) Get(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
-	actor := access.ActorOf(ctx)
-	if actor.Name == "" {
-		return nil, refuse(Unauthenticated, "nobody asks")
-	}
-	target := prefixes[0] + path
-	if len(query) > 0 {
-		target += "?" + query.Encode()
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
-	if err != nil {
-		return nil, refuse(Validation, "%s is not a path", shown(path))
-	}
-	r = r.WithContext(context.WithValue(ctx, knownKey{}, true))
-	r.Header.Set("X-Request-Id", actor.RequestID)
-	w := &answerInMemory{header: http.Header{}}
-	a.ServeHTTP(w, r)
-	var got struct {
-		Data  json.RawMessage
-		Error *errorBody
-	}
-	if err := json.Unmarshal(w.body.Bytes(), &got); err != nil {
-		return nil, fmt.Errorf("the answer of %s is not an envelope: %w", path, err)
-	}
-	switch {
-	case got.Error != nil:
-		return nil, &Error{Code: got.Error.Code, Message: got.Error.Message, Details: got.Error.Details}
-	case w.status != http.StatusOK:
-		return nil, refuse(NotFound, "%s answers with status %d", shown(path), w.status)
-	}
-	return got.Data, nil
-}
-
 // Call runs an operation for the actor of ctx, who is known already, and returns what its handler returned: a type of
-// package api. Scope, limits, bounds, audit and errors are those of the wire; errors are of type *Error. path is without
+// package api. Scope, limits, bounds, audit and errors are as over the wire; errors are of type *Error. path is without
 // the prefix, and escaped. body is sent as JSON; nil is none.
 func (a *API) Call(ctx context.Context, method, path string, query url.Values, body any) (any, error) {
 	actor := access.ActorOf(ctx)
 	if actor.Name == "" {
-		return nil, refuse(Unauthenticated, "nobody asks")
+		return nil, refuse(Unauthenticated, "the actor is missing")
 	}
 	target := prefixes[0] + path
 	if len(query) > 0 {
@@ -96,7 +60,7 @@ func (a *API) Call(ctx context.Context, method, path string, query url.Values, b
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	w := &answerInMemory{header: http.Header{}}
+	w := &discarded{header: http.Header{}}
 	a.ServeHTTP(w, r)
 	if !got.answered {
 		return nil, refuse(NotFound, "%s answers with status %d", shown(path), w.status)
@@ -120,7 +84,7 @@ type calledKey struct{}
 // knownKey marks a context whose actor has been authenticated.
 type knownKey struct{}
 
-// known returns the actor that Get has put into the context; nothing that comes over the wire can.
+// known returns the actor that Call has put into the context; nothing that comes over the wire can.
 func known(ctx context.Context) (access.Actor, bool) {
 	if is, _ := ctx.Value(knownKey{}).(bool); !is {
 		return access.Actor{}, false
@@ -128,13 +92,12 @@ func known(ctx context.Context) (access.Actor, bool) {
 	return access.ActorOf(ctx), true
 }
 
-// answerInMemory keeps an answer.
-type answerInMemory struct {
+// discarded is where an answer goes whose data Call has already.
+type discarded struct {
 	header http.Header
 	status int
-	body   bytes.Buffer
 }
 
-func (w *answerInMemory) Header() http.Header         { return w.header }
-func (w *answerInMemory) WriteHeader(status int)      { w.status = status }
-func (w *answerInMemory) Write(b []byte) (int, error) { return w.body.Write(b) }
+func (w *discarded) Header() http.Header         { return w.header }
+func (w *discarded) WriteHeader(status int)      { w.status = status }
+func (w *discarded) Write(b []byte) (int, error) { return len(b), nil }

@@ -17,11 +17,11 @@ import (
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 )
 
-// In the process the API gives the same answers as over the wire, and asks for the same scopes.
-func TestGetInProcess(t *testing.T) {
+// TestCallsThatRead: in the process the API gives the same answers as over the wire, and asks for the same scopes.
+func TestCallsThatRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	c, err := config.Load(config.Sources{Flags: map[string]string{"http.requests_per_second": "1", "http.request_burst": "20"}})
+	c, err := config.Load(config.From{Flags: map[string]string{"http.requests_per_second": "1", "http.request_burst": "20"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,10 @@ func TestGetInProcess(t *testing.T) {
 	as := func(scopes ...access.Scope) context.Context {
 		return access.WithActor(t.Context(), access.Actor{Name: "n", KeyID: "k", RequestID: "r", Scopes: scopes})
 	}
-	got, err := api.Get(as(access.Read), "/dlq", url.Values{"page_size": {"7"}})
-	if want := r.ask("GET", "/dlq?page_size=7", "").is(200).Data; err != nil || string(got) != string(want) || !json.Valid(got) {
-		t.Errorf("%s, %v, want %s", got, err, want)
+	data, err := api.Call(as(access.Read), http.MethodGet, "/dlq", url.Values{"page_size": {"7"}}, nil)
+	got, wrong := json.Marshal(data)
+	if want := r.ask("GET", "/dlq?page_size=7", "").is(200).Data; err != nil || wrong != nil || string(got) != string(want) {
+		t.Errorf("%s, %v, %v, want %s", got, err, wrong, want)
 	}
 	for name, c := range map[string]struct {
 		ctx   context.Context
@@ -42,7 +43,7 @@ func TestGetInProcess(t *testing.T) {
 		query url.Values
 		want  httpapi.Code
 	}{
-		"nobody":            {t.Context(), "/dlq", nil, httpapi.Unauthenticated},
+		"no actor":          {t.Context(), "/dlq", nil, httpapi.Unauthenticated},
 		"another scope":     {as(access.Purge), "/dlq", nil, httpapi.Forbidden},
 		"nothing there":     {as(access.Read), "/nothing", nil, httpapi.NotFound},
 		"only to be posted": {as(access.Admin), "/dlq/requeue", nil, httpapi.NotAllowed},
@@ -50,7 +51,7 @@ func TestGetInProcess(t *testing.T) {
 		"a wrong parameter": {as(access.Read), "/dlq", url.Values{"pages": {"1"}}, httpapi.Validation},
 		"no path":           {as(access.Read), "/%zz", nil, httpapi.Validation},
 	} {
-		_, err := api.Get(c.ctx, c.path, c.query)
+		_, err := api.Call(c.ctx, http.MethodGet, c.path, c.query, nil)
 		var told *httpapi.Error
 		if !errors.As(err, &told) || told.Code != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -58,7 +59,7 @@ func TestGetInProcess(t *testing.T) {
 	}
 	var limited *httpapi.Error
 	for range 20 {
-		_, err = api.Get(as(access.Read), "/dlq/stats", nil)
+		_, err = api.Call(as(access.Read), http.MethodGet, "/dlq/stats", nil, nil)
 	}
 	if !errors.As(err, &limited) || limited.Code != httpapi.RateLimited {
 		t.Errorf("20 more: %v", err)
@@ -74,7 +75,7 @@ func TestGetInProcess(t *testing.T) {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	c, err := config.Load(config.Sources{Flags: map[string]string{"http.failed_logins_per_minute": "2"}})
+	c, err := config.Load(config.From{Flags: map[string]string{"http.failed_logins_per_minute": "2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestCall(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	entry := r.die(1)
-	c, err := config.Load(config.Sources{})
+	c, err := config.Load(config.From{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestCall(t *testing.T) {
 		ctx        context.Context
 		path, want string
 	}{
-		"nobody": {t.Context(), "/dlq/" + entry, "UNAUTHENTICATED"}, "no scope": {as(access.Read), "/dlq/" + entry, "FORBIDDEN"},
+		"no actor": {t.Context(), "/dlq/" + entry, "UNAUTHENTICATED"}, "no scope": {as(access.Read), "/dlq/" + entry, "FORBIDDEN"},
 		"unknown": {as(access.Resolve), "/dlq/0192aaaa-0000-7000-8000-000000000008", "NOT_FOUND"}, "no path": {as(access.Resolve), "/nowhere", "NOT_FOUND"},
 	} {
 		if got, err := a.Call(c.ctx, http.MethodPatch, c.path, nil, change); err == nil || !strings.HasPrefix(err.Error(), c.want) || got != nil {

@@ -239,7 +239,7 @@ func (d *description) answer(answer any, shown example) (status string, response
 	return status, mapping("description", "Done.", "content", mapping("application/json", body)), nil
 }
 
-// refusals are the errors that an operation answers with, by status. operations.yaml names those of single operations.
+// refusals are the errors that an operation answers with, by status. operations.yaml names the errors of single operations.
 func refusals(r httpapi.Route) map[string]string {
 	all := map[string]string{"400": "Validation", "401": "Unauthenticated", "403": "Forbidden", "429": "RateLimited", "500": "Internal", "503": "Unavailable"}
 	if strings.Contains(r.Path, "{") {

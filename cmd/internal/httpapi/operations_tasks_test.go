@@ -45,8 +45,10 @@ func (r *rig) driveTasks() {
 	r.ask("GET", "/tasks?status=x", "").is(400).says("no machine has the state")
 	r.ask("GET", "/tasks?status=waiting_for_retry", "").is(200)
 	r.ask("GET", "/tasks?flagged=x", "").is(400)
+	r.ask("GET", "/tasks?near_stale=x", "").is(400)
+	r.ask("GET", "/tasks?near_stale=true&flagged=true", "").is(400).says("near_stale")
 	r.ask("GET", "/tasks?from=x", "").is(400)
-	for query, want := range map[string]int{"from=2020-01-01": 2, "to=2020-01-01": 0, "from=2020-01-01&to=2999-01-01": 2, "flagged=true": 1, "flagged=true&status=complete": 0, "flagged=false": 2} {
+	for query, want := range map[string]int{"from=2020-01-01": 2, "to=2020-01-01": 0, "from=2020-01-01&to=2999-01-01": 2, "flagged=true": 1, "flagged=true&status=complete": 0, "near_stale=true": 0, "near_stale=false": 2, "flagged=false": 2} {
 		if query == "flagged=true" {
 			r.exec(`update postrider.tasker_tasks set stale_flagged_at = now(), stale_rule = 'x' where task_uuid = $1`, id)
 		}
@@ -68,6 +70,9 @@ func (r *rig) driveTasks() {
 			}
 		}
 	}
+	if got := r.ask("GET", "/tasks/"+gone+"/transitions?page_size=1&after=2", "").is(301); got.Header.Get("Location") != "/v1/archive/tasks/"+gone+"/transitions?page_size=1&after=2" {
+		t.Errorf("the redirect goes to another page: %s", got.Header.Get("Location"))
+	}
 	r.ask("GET", "/tasks/"+id+"/workflow_steps/"+nowhere, "").is(404)
 	// Who follows the redirect finds the fields of a live one.
 	for _, rest := range []string{"", "/payload", "/workflow_steps", "/transitions", "/step_transitions"} {
@@ -81,6 +86,16 @@ func (r *rig) driveTasks() {
 	if got := r.ask("PATCH", at+step, `{"action": "complete-manually", "notes": "by hand", "results": {"ok": true}}`).is(200); got.text("workflow_step", "status") != "resolved_manually" || got.text("task_state") == "" {
 		t.Errorf("%s", got.Raw)
 	}
+	for _, of := range []string{"/tasks/" + id, "/archive/tasks/" + gone} {
+		for _, rest := range []string{"/transitions", "/step_transitions"} {
+			newest := r.ask("GET", of+rest+"?page_size=1", "").is(200)
+			if older := r.ask("GET", of+rest+"?limit=1&after="+url.QueryEscape(newest.text("next")), "").is(200); len(newest.at("items").([]any)) != 1 || len(older.at("items").([]any)) != 1 ||
+				fmt.Sprint(newest.at("items")) == fmt.Sprint(older.at("items")) {
+				t.Errorf("%s%s: %s, and behind it %s", of, rest, newest.Raw, older.Raw)
+			}
+			r.ask("GET", of+rest+"?after=x", "").is(400).says("the next of an earlier answer")
+		}
+	}
 	r.ask("PATCH", at+step, `{"action": "cancel"}`).is(409)
 	r.ask("PATCH", at+step, `{"action": "explode"}`).is(400)
 	r.ask("PATCH", at+nowhere, `{"action": "retry"}`).is(404)
@@ -92,6 +107,7 @@ func (r *rig) driveTasks() {
 	r.ask("POST", "/tasks/"+failed+"/retry", "").is(400).says("cannot be retried")
 	r.ask("POST", "/tasks/"+nowhere+"/retry", "").is(404)
 	r.busy("POST", "/tasks/"+failed+"/retry", "")
+	r.driveRetries(id, gone)
 
 	if got := r.ask("POST", "/tasks/"+failed+"/dlq", `{"reason": "no use"}`).is(200); got.text("task_uuid") != failed {
 		t.Errorf("%s", got.Raw)
@@ -125,26 +141,45 @@ func (r *rig) driveTasks() {
 	r.ask("POST", "/tasks/"+id+"/cancel", `{"x": 1}`).is(400)
 }
 
+// reasons are why tasks were skipped, in their order.
+func reasons(got reply) (all []string) {
+	for _, s := range got.at("skipped").([]any) {
+		all = append(all, fmt.Sprint(s.(map[string]any)["reason"]))
+	}
+	return all
+}
+
+// driveRetries retries many tasks at once; ended is one that is not retried, and gone one in the archive.
+func (r *rig) driveRetries(ended, gone string) {
+	t := r.t
+	one, other := r.task("error"), r.task("error")
+	ids := func(all ...string) string { return `"ids": ["` + strings.Join(all, `", "`) + `"]` }
+	if got := r.ask("POST", "/tasks/retry", `{`+ids(one, ended, gone, nowhere)+`, "dry_run": true}`).is(200); fmt.Sprint(got.at("retried")) != "["+one+"]" || got.at("dry_run") != true ||
+		!slices.Equal(reasons(got), []string{"not_retryable", "archived", "not_found"}) {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/tasks/retry", `{`+ids(one, one)+`}`).is(200); fmt.Sprint(got.at("retried")) != "["+one+"]" || len(got.at("skipped").([]any)) != 0 {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", "/tasks/retry", `{"filter": {"namespace": "default", "status": "error"}}`).is(200); fmt.Sprint(got.at("retried")) != "["+other+"]" || got.at("next") != nil {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", "/tasks/retry", `{"filter": {"status": "error"}, "after": "`+nowhere+`"}`).is(200)
+	for body, says := range map[string]string{`{}`: "one of ids, group and filter", `{` + ids(one) + `, "filter": {"status": "error"}}`: "one of ids", `{"filter": {}}`: "filter is empty",
+		`{` + ids(one) + `, "after": "x"}`: "after goes with", `{"filter": {"from": "soon"}}`: "filter.from", `{"filter": {"status": ""}}`: "says nothing", `{"group": null}`: "says nothing", `{"ids": []}`: "0 elements",
+		`{"filter": {"status": "nowhere"}}`: "no machine has the state", `{"filter": {"status": "error"}, "after": "x"}`: "uuid"} {
+		r.ask("POST", "/tasks/retry", body).is(400).says(says)
+	}
+	r.ask("POST", "/tasks/retry", `{"group": "`+nowhere+`"}`).is(404)
+	r.busy("POST", "/tasks/retry", `{`+ids(one)+`}`)
+}
+
 func (r *rig) driveEngines() {
 	t := r.t
-	if got := r.ask("GET", "/detector", "").is(200); got.at("paused") != false {
-		t.Errorf("%s", got.Raw)
-	}
-	if got := r.ask("POST", "/detector/pause", `{"reason": "one", "for_seconds": 60}`).is(200); got.at("paused") != true || got.text("paused_by") == "" || got.at("resume_at") == nil {
-		t.Errorf("%s", got.Raw)
-	}
-	if got := r.ask("POST", "/detector/pause", `{"reason": "two"}`).is(200); got.text("pause_reason") != "one; two" || got.at("resume_at") != nil {
-		t.Errorf("%s", got.Raw)
-	}
-	if got := r.ask("POST", "/detector/pause", "").is(200); got.text("pause_reason") != "one; two" {
-		t.Errorf("%s", got.Raw)
-	}
-	r.ask("POST", "/detector/pause", `{"for_seconds": 0.5}`).is(400)
-	for _, want := range []bool{true, false} {
-		if got := r.ask("POST", "/detector/resume", "").is(200); got.at("resumed") != want || got.at("detector", "paused") != false {
-			t.Errorf("%s", got.Raw)
-		}
-	}
+	r.driveSwitch("detector", "/detector", "/detector")
+	r.driveSwitch("archiver", "/archive", "/archive/status")
+	r.ask("POST", "/detector/pause", "").is(200) // by hand it goes on
+	r.ask("POST", "/archive/pause", "").is(200)
 	stale := r.task("")
 	ledgertest.Age(t, r.pool, uuid.MustParse(stale), 25*time.Hour)
 	for _, body := range []string{"", `{"dry_run": false, "batch_size": 10}`} {
@@ -178,9 +213,37 @@ func (r *rig) driveEngines() {
 		t.Errorf("%v of %d tasks were archived", moved, many)
 	}
 	r.ask("POST", "/archive/run", `{"after": "x"}`).is(400)
+	r.ask("POST", "/detector/resume", "").is(200)
+	r.ask("POST", "/archive/resume", "").is(200)
 }
 
-// fieldsOf lists the paths of all fields of a value but of those that users fill.
+// driveSwitch turns the switch of engines of a kind, whose routes are under a path, and which a GET of another shows.
+func (r *rig) driveSwitch(engine, under, shown string) {
+	t := r.t
+	if got := r.ask("GET", shown, "").is(200); got.at("paused") != false {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", under+"/pause", `{"reason": "one", "for_seconds": 60}`).is(200); got.at("paused") != true || got.text("paused_by") == "" || got.at("resume_at") == nil {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", under+"/pause", `{"reason": "two"}`).is(200); got.text("pause_reason") != "one; two" || got.at("resume_at") != nil {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("POST", under+"/pause", "").is(200); got.text("pause_reason") != "one; two" {
+		t.Errorf("%s", got.Raw)
+	}
+	if got := r.ask("GET", "/status", "").is(200); got.text(engine, "pause_reason") != "one; two" || got.at("detector", "paused") == got.at("archiver", "paused") {
+		t.Errorf("%s", got.Raw)
+	}
+	r.ask("POST", under+"/pause", `{"for_seconds": 0.5}`).is(400)
+	for _, want := range []bool{true, false} {
+		if got := r.ask("POST", under+"/resume", "").is(200); got.at("resumed") != want || got.at("switch", "paused") != false {
+			t.Errorf("%s", got.Raw)
+		}
+	}
+}
+
+// fieldsOf lists the paths of all fields of a value, without fields that users fill.
 func fieldsOf(at string, value any) (all []string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -210,7 +273,12 @@ func (r *rig) driveArchive() {
 	if got := r.ask("GET", "/archive/tasks?limit=1&after="+first.text("next"), "").is(200).at("items").([]any); got[0].(map[string]any)["task_uuid"] != one {
 		t.Errorf("%v, want %s", got, one)
 	}
-	for _, query := range []string{"final_state=x", "name=x", "after=x", "limit=1000000"} {
+	for _, query := range []string{"page=2&page_size=1", "limit=1&offset=1"} {
+		if got := r.ask("GET", "/archive/tasks?"+query, "").is(200); got.at("items").([]any)[0].(map[string]any)["task_uuid"] != one {
+			t.Errorf("%s: %s", query, got.Raw)
+		}
+	}
+	for _, query := range []string{"final_state=x", "name=x", "after=x", "limit=1000000", "page=2&offset=1", "page=2&after=" + url.QueryEscape(first.text("next"))} {
 		r.ask("GET", "/archive/tasks?"+query, "").is(400)
 	}
 	for _, rest := range []string{"", "/payload", "/workflow_steps", "/workflow_steps/" + step, "/transitions", "/step_transitions"} {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 const nowhere = "018f0000-0000-7000-8000-00000000dead"
@@ -39,8 +41,11 @@ func TestEveryOperationAndEveryDocumentedAnswer(t *testing.T) {
 	r.driveEngines()
 	r.driveTemplates()
 	r.driveOutbox()
+	r.driveCluster()
 	r.driveAccess()
 	r.ask("GET", "/status", "").is(200)
+	r.ask("GET", "/series", "").is(200)
+	r.ask("GET", "/series?span=1h", "").is(400).says("span")
 	r.driveWhatAllRefuse()
 	for _, o := range r.spec.operations {
 		for status := range o.answers {
@@ -98,6 +103,13 @@ func (r *rig) driveInvestigations() {
 	} {
 		r.ask("GET", "/dlq?"+query, "").is(400).says(says)
 	}
+	for query, want := range map[string][2]any{"": {second, nil}, "order_dir=asc": {nil, second}, "order_by=updated_at&topic=orders": {second, nil}, "topic=x": {nil, nil}} {
+		if got := r.ask("GET", "/dlq/"+id+"/neighbours?"+query, "").is(200); got.at("previous") != want[0] || got.at("next") != want[1] || got.at("incomplete") != false {
+			t.Errorf("%s: %s, want %v", query, got.Raw, want)
+		}
+	}
+	r.ask("GET", "/dlq/"+nowhere+"/neighbours", "").is(404).says(nowhere)
+	r.ask("GET", "/dlq/"+id+"/neighbours?order_by=id", "").is(400).says("order_by")
 	detail := r.ask("GET", "/dlq/"+id, "").is(200)
 	if len(detail.at("letters").([]any)) != 1 || detail.at("snapshot", "payload", "n") != 1.0 || detail.at("task_snapshot") != nil {
 		t.Errorf("%s", detail.Raw)
@@ -144,6 +156,8 @@ func (r *rig) driveInvestigations() {
 	for _, body := range []string{`{}`, `{"resolution_status": "open"}`, `{"notes": "a", "resolution_notes": "b"}`, `{"metadata": []}`, `{"note": "x"}`, `{"notes": "\u0000"}`} {
 		r.ask("PATCH", "/dlq/"+id, body).is(400)
 	}
+	r.ask("PATCH", "/dlq/"+id, `{"notes": "x", "if_assignee": "ann"}`).is(400).says("if_assignee")
+	r.ask("PATCH", "/dlq/"+id, `{"assignee": "bob", "if_assignee": "carl"}`).is(409).says("ann", "carl")
 	r.ask("PATCH", "/dlq/"+nowhere, `{"notes": "x"}`).is(404)
 
 	stats := r.ask("GET", "/dlq/stats", "").is(200)
@@ -157,6 +171,7 @@ func (r *rig) driveInvestigations() {
 		}
 	}
 	r.ask("GET", "/dlq/stats?x=1", "").is(400)
+	r.driveComments("/dlq/"+id, "dlq.comment, dlq.comment, dlq.comment_delete")
 }
 
 func (r *rig) driveRequeue() {
@@ -235,54 +250,6 @@ func (r *rig) drivePurge() {
 	}
 }
 
-func (r *rig) driveGroups() {
-	t := r.t
-	id := r.die(31)
-	group := r.ask("GET", "/dlq/"+id, "").text("group_uuid")
-	listed := r.ask("GET", "/groups?topic=orders&page_size=1&order_by=total&error_code=INVALID_RECORD&text=refused", "").is(200)
-	if items := listed.at("items").([]any); len(items) != 1 || items[0].(map[string]any)["group_uuid"] != group {
-		t.Errorf("%s", listed.Raw)
-	}
-	for _, query := range []string{"state=old", "order_by=x", "after=x", "limit=0", "limit=1&page_size=1", "x=1"} {
-		r.ask("GET", "/groups?"+query, "").is(400)
-	}
-	if got := r.ask("GET", "/groups/"+group, "").is(200); len(got.at("why").([]any)) == 0 || got.at("recommended_entry_uuid") == nil {
-		t.Errorf("%s", got.Raw)
-	}
-	r.ask("GET", "/groups/"+nowhere, "").is(404)
-	r.ask("GET", "/groups/x", "").is(400)
-	if got := r.ask("PATCH", "/groups/"+group, `{"note": "seen", "assignee": "ann", "muted": true, "muted_until": "2099-01-01T00:00:00Z"}`).is(200); got.text("state") != "muted" || got.text("note") != "seen" {
-		t.Errorf("%s", got.Raw)
-	}
-	r.ask("PATCH", "/groups/"+group, `{"muted": false}`).is(200)
-	r.ask("PATCH", "/groups/"+group, `{}`).is(400)
-	r.ask("PATCH", "/groups/"+group, `{"muted_until": "x"}`).is(400)
-	r.ask("PATCH", "/groups/"+nowhere, `{"note": "x"}`).is(404)
-	for _, body := range []string{`{"resolution_status": "pending"}`, `{"until": "x"}`, `{"until": 5}`, `{"x": 1}`} {
-		r.ask("POST", "/groups/"+group+"/resolve", body).is(400)
-	}
-	r.ask("POST", "/groups/"+nowhere+"/resolve", `{}`).is(404)
-	other := r.pointing("77")
-	from := r.ask("GET", "/dlq/"+other, "").text("group_uuid")
-	if got := r.ask("POST", "/groups/"+from+"/merge", fmt.Sprintf(`{"into": %q}`, group)).is(200); got.at("moved") == 0.0 || got.at("left") != 0.0 || r.ask("GET", "/dlq/"+other, "").text("group_uuid") != group {
-		t.Errorf("merged: %s", got.Raw)
-	}
-	if got := r.ask("POST", "/groups/"+group+"/split", fmt.Sprintf(`{"ids": [%q]}`, other)).is(200); got.at("items").([]any)[0].(map[string]any)["group_uuid"] != from || r.ask("GET", "/dlq/"+other, "").text("group_uuid") != from {
-		t.Errorf("split again: %s", got.Raw)
-	}
-	r.ask("POST", "/groups/"+group+"/merge", fmt.Sprintf(`{"into": %q}`, group)).is(400)
-	r.ask("POST", "/groups/"+group+"/merge", fmt.Sprintf(`{"into": %q}`, nowhere)).is(404)
-	r.ask("POST", "/groups/"+group+"/split", fmt.Sprintf(`{"ids": [%q]}`, other)).is(404)
-	onTheirWay := value[int](r, `select count(*) from postrider.dlq_entry e join postrider.dlq_redrive r using (dlq_entry_uuid) where e.dlq_group_uuid = $1 and r.outcome is null`, group)
-	if got := r.ask("POST", "/groups/"+group+"/resolve", `{"resolution_status": "permanently_failed", "resolution_notes": "known", "until": "2099-01-01"}`).is(200); got.at("closed") == 0.0 || got.at("left") != float64(onTheirWay) {
-		t.Errorf("%d are on their way: %s", onTheirWay, got.Raw)
-	}
-	if got := r.ask("GET", "/dlq/"+id, "").text("resolution_status"); got != "permanently_failed" {
-		t.Errorf("the investigation is %s", got)
-	}
-	r.ask("POST", "/groups/"+group+"/resolve", "").is(200)
-}
-
 func (r *rig) driveOperations() {
 	t := r.t
 	a, b := r.die(41), r.die(42)
@@ -340,6 +307,14 @@ func (r *rig) driveOperations() {
 	if len(whole) < 5 || !reflect.DeepEqual(paged, whole) {
 		t.Errorf("%d operations page after page, %d at once", len(paged), len(whole))
 	}
+	ofGroup := r.ask("GET", "/operations?open=true&group="+group.at("scope", "group").(string), "").is(200)
+	if list := ofGroup.at("items").([]any); len(list) != 1 || list[0].(map[string]any)["operation_uuid"] != group.text("operation_uuid") {
+		t.Errorf("of a group: %s", ofGroup.Raw)
+	}
+	if none := r.ask("GET", "/operations?group="+nowhere, "").is(200).at("items").([]any); len(none) != 0 {
+		t.Errorf("of no group: %v", none)
+	}
+	r.ask("GET", "/operations?group=x", "").is(400).says("uuid")
 	r.ask("GET", "/operations?after=x", "").is(400).says("uuid")
 	r.ask("GET", "/operations?after="+nowhere, "").is(400).says(nowhere, "not any more")
 	r.ask("GET", "/operations?open=maybe", "").is(400)
@@ -350,15 +325,54 @@ func (r *rig) driveOperations() {
 	if rest := r.ask("GET", "/operations/"+id+"/items?after="+items.text("next"), "").is(200); len(rest.at("items").([]any)) != 1 || rest.at("next") != nil {
 		t.Errorf("%s", rest.Raw)
 	}
+	item := items.at("items").([]any)[0].(map[string]any)
+	about := r.ask("GET", "/dlq/"+item["dlq_entry_uuid"].(string), "").is(200)
+	if item["topic"] != "orders" || item["key"] != about.at("snapshot", "key") || item["key"] == nil || item["event_id"] != about.text("subject_id") || item["dlq_reason"] != about.text("dlq_reason") || item["error_code"] != about.text("error_code") {
+		t.Errorf("%v of %s", item, about.Raw)
+	}
 	r.ask("GET", "/operations/"+id+"/items?state=x", "").is(400)
 	r.ask("GET", "/operations/"+nowhere+"/items", "").is(404)
 	for _, c := range []struct{ do, then string }{{"start", "canary"}, {"pause", "paused"}, {"resume", "canary"}, {"abort", "aborted"}} {
 		r.ask("POST", "/operations/"+nowhere+"/"+c.do, "").is(404)
 		r.ask("POST", "/operations/x/"+c.do, "").is(400)
 		r.ask("POST", "/operations/"+id+"/"+c.do, `{"x": 1}`).is(400)
-		if got := r.ask("POST", "/operations/"+id+"/"+c.do, "").is(200); got.text("state") != c.then {
+		r.ask("POST", "/operations/"+id+"/"+c.do, `{"reason": "`+strings.Repeat("x", dlq.MaxNotes+1)+`"}`).is(400).says("reason")
+		if c.do == "abort" {
+			r.ask("POST", "/operations/"+id+"/abort", `{"only_planned": true}`).is(409)
+		}
+		if got := r.ask("POST", "/operations/"+id+"/"+c.do, `{"reason": "because of `+c.do+`"}`).is(200); got.text("state") != c.then {
 			t.Errorf("%s: %s", c.do, got.Raw)
 		}
+	}
+	// The batches of an operation are in the audit log, too, and do not hide what people did.
+	r.exec(`insert into postrider.access_audit (actor, action, target_type, target_id, details) select 'ada', 'dlq.requeue', 'operation', $1, '{}' from generate_series(1, 200)`, id)
+	detail := r.ask("GET", "/operations/"+id, "").is(200)
+	var commands []string
+	for _, c := range detail.at("commands").([]any) {
+		c := c.(map[string]any)
+		if at, err := time.Parse(time.RFC3339Nano, c["at"].(string)); err != nil || time.Since(at) > time.Hour {
+			t.Errorf("%v, %v", c, err)
+		}
+		commands = append(commands, fmt.Sprint(c["command"], " by ", c["actor"], ": ", c["reason"]))
+	}
+	if folded := r.ask("GET", "/audit?limit=100&target_id="+id+"&batches=false", "").is(200).at("items").([]any); len(folded) != len(commands) {
+		t.Errorf("%d rows of the audit log without batches, want %d", len(folded), len(commands))
+	} else if start := folded[len(folded)-2].(map[string]any); start["action"] != "operation.start" || start["batches"] != 200.0 {
+		t.Errorf("the row of the start: %v", start)
+	}
+	if newest := r.ask("GET", "/audit?limit=1&target_id="+id, "").is(200).at("items").([]any)[0].(map[string]any); newest["action"] != "dlq.requeue" {
+		t.Errorf("the newest row of the audit log: %v", newest)
+	}
+	r.ask("GET", "/audit?batches=maybe", "").is(400).says("batches")
+	who := planned.text("actor")
+	if want := []string{"abort by " + who + ": because of abort", "resume by " + who + ": because of resume", "pause by " + who + ": because of pause", "start by " + who + ": because of start", "plan by " + who + ": fixed"}; !slices.Equal(commands, want) {
+		t.Errorf("commands %q, want %q", commands, want)
+	}
+	if got := r.ask("GET", "/operations/"+group.text("operation_uuid"), "").is(200).at("commands").([]any); len(got) != 1 || got[0].(map[string]any)["reason"] != nil {
+		t.Errorf("commands of a plan without a reason: %v", got)
+	}
+	if got := r.ask("POST", "/operations/"+group.text("operation_uuid")+"/abort", `{"only_planned": true}`).is(200); got.text("state") != "aborted" {
+		t.Errorf("a plan was not withdrawn: %s", got.Raw)
 	}
 	for _, do := range []string{"start", "pause", "resume"} {
 		r.ask("POST", "/operations/"+id+"/"+do, "").is(409).says("aborted")
@@ -414,7 +428,7 @@ func (r *rig) driveWhatAllRefuse() {
 	// A client that asks too often, a server that takes too long, and a server that fails.
 	r.behind(func(c *httpapi.APIConfig) { c.Requests = access.NewLimiter(0.0001, 1) }, http.StatusTooManyRequests)
 	r.behind(func(c *httpapi.APIConfig) {
-		c.Timeout = time.Nanosecond
+		c.Timeout, c.Keys = time.Nanosecond, looking{c.Keys}
 		for i := range c.Routes { // and none has longer
 			c.Routes[i].Limit = 0
 		}
@@ -422,21 +436,24 @@ func (r *rig) driveWhatAllRefuse() {
 	r.behind(func(c *httpapi.APIConfig) { c.Keys = failing{c.Keys} }, http.StatusInternalServerError)
 }
 
+// looking is a store of keys that knows none from a moment ago.
+type looking struct{ httpapi.Keys }
+
+func (l looking) Authenticate(ctx context.Context, token string, _ access.Use) (access.Key, error) {
+	return l.Keys.Authenticate(ctx, token, access.Changing)
+}
+
 // failing is a store of keys whose database fails.
 type failing struct{ httpapi.Keys }
 
-func (failing) Authenticate(context.Context, string) (access.Key, error) {
+func (failing) Authenticate(context.Context, string, access.Use) (access.Key, error) {
 	return access.Key{}, errors.New("secret of the server")
-}
-
-func (f failing) AuthenticateNow(ctx context.Context, token string) (access.Key, error) {
-	return f.Authenticate(ctx, token)
 }
 
 // behind asks every operation of a server that is changed so that it answers with a status.
 func (r *rig) behind(change func(*httpapi.APIConfig), status int) {
 	r.t.Helper()
-	c, err := config.Load(config.Sources{})
+	c, err := config.Load(config.From{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -444,7 +461,7 @@ func (r *rig) behind(change func(*httpapi.APIConfig), status int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg := httpapi.APIConfig{Routes: services.Routes(), Keys: r.services.Access, Describe: httpapi.Describe}
+	cfg := httpapi.APIConfig{Routes: services.Routes(), Keys: access.Recently{Store: r.services.Access}, Describe: httpapi.Describe}
 	change(&cfg)
 	api, err := httpapi.NewAPI(cfg)
 	if err != nil {
@@ -466,5 +483,5 @@ func (r *rig) behind(change func(*httpapi.APIConfig), status int) {
 
 // sample is a path of an operation, to nothing.
 func sample(o *operation) string {
-	return strings.NewReplacer("{id}", nowhere, "{step}", nowhere, "{namespace}", "x", "{name}", "x").Replace(o.path)
+	return strings.NewReplacer("{id}", nowhere, "{step}", nowhere, "{comment}", "1", "{namespace}", "x", "{name}", "x").Replace(o.path)
 }

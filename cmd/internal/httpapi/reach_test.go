@@ -10,7 +10,7 @@ import (
 func (r *rig) driveReach(id string) {
 	t := r.t
 	t.Helper()
-	const want = `[map[explanation:2 groups read %[1]s: billing, mail; no group has had the messages yet failed_groups:[] failed_groups_alone:false messages:1 other_groups:[billing mail] topic:%[1]s]]`
+	const want = `[map[explanation:2 groups read %[1]s: billing, mail; no group has had the messages yet failed_groups:[] failed_groups_alone:false messages:1 missing:false other_groups:[billing mail] topic:%[1]s unasked_groups:[]]]`
 	before := value[int](r, `select count(*) from postrider.outbox_event`)
 	for _, asked := range []struct {
 		answer reply

@@ -114,6 +114,33 @@ func TestWhoWaitsForAnAnswerMayGiveUp(t *testing.T) {
 	})
 }
 
+// TestASlowAnswerIsForThoseWhoWaited: an answer that took longer than it is kept answers the callers that waited for it, and
+// no later caller.
+func TestASlowAnswerIsForThoseWhoWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recent[int]{age: 30 * time.Second}
+		c := &counting{takes: 40 * time.Second}
+		got := make(chan int, 4)
+		for range 4 {
+			go func() {
+				n, err := r.get(t.Context(), c.ask)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- n
+			}()
+		}
+		for range 4 {
+			if n := <-got; n != 1 {
+				t.Errorf("a caller that waited has the answer of question %d", n)
+			}
+		}
+		if n, err := r.get(t.Context(), c.ask); n != 2 || err != nil {
+			t.Errorf("a later caller has the answer of question %d, %v", n, err)
+		}
+	})
+}
+
 func TestAPanicKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	var r recent[int]

@@ -29,6 +29,7 @@ type rig struct {
 	services *app.Services
 	// originals are what brokers have of the records that letters point to.
 	originals originals
+	cluster   brokersSay
 	keys      map[access.Scope]string
 
 	mu   sync.Mutex
@@ -58,7 +59,7 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 	for k, v := range flags {
 		all[k] = v
 	}
-	c, err := config.Load(config.Sources{Flags: all})
+	c, err := config.Load(config.From{Flags: all})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +73,7 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 	if err := r.services.AskBrokers(&r.originals, nil); err != nil {
 		t.Fatal(err)
 	}
+	r.services.Cluster, r.services.Examine, r.services.Sources = &r.cluster, r.cluster.examine, r.cluster.sources
 	api, err := r.services.API(c, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/doctor"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/postgres"
 	"github.com/postrider/postrider/internal/tasks/ledger"
@@ -19,8 +20,9 @@ const redriveCost = 25
 // either is what an operation answers that answers with more than one type.
 type either []any
 
-// planLimit is how long planning an operation may take: that looks at everything in its scope.
-const planLimit = 2*time.Minute + 5*time.Second
+// PlanLimit is how long a request may take that treats many things: planning an operation looks at everything in its scope, and a
+// retry of many tasks has a transaction for each.
+const PlanLimit = 2*time.Minute + 5*time.Second
 
 // Routes are all operations of the API: the scope that each needs, what it is asked and what it answers. openapi.yaml is made
 // of them.
@@ -34,6 +36,7 @@ func (s *Services) Routes() []Route {
 		body, answer any // as in Route; a single answer stands for itself
 	}{
 		{get, "/status", access.Read, 1, s.status, nil, api.Status{}},
+		{get, "/series", access.Read, 1, s.getSeries, nil, api.Series{}},
 
 		{get, "/dlq", access.Read, 1, s.listEntries, nil, api.EntryList{}},
 		{get, "/dlq/stats", access.Read, 1, s.dlqStats, nil, api.Stats{}},
@@ -45,24 +48,33 @@ func (s *Services) Routes() []Route {
 		{get, "/dlq/{id}/requeue", access.Read, 1, s.previewRequeue, nil, api.Requeued{}},
 		{get, "/dlq/{id}/payload", access.ReadPayload, 1, s.revealLetter, nil, api.Letter{}},
 
+		{get, "/dlq/{id}/neighbours", access.Read, 1, s.neighbours, nil, api.Neighbours{}},
+		{get, "/dlq/{id}/comments", access.Read, 1, s.listComments(entryThread), nil, api.List[api.Comment]{}},
+		{post, "/dlq/{id}/comments", access.Resolve, 1, s.addComment(entryThread), commentBody{}, Created{api.Comment{}}},
+		{del, "/dlq/{id}/comments/{comment}", access.Resolve, 1, s.deleteComment(entryThread), nil, api.Comment{}},
+
 		{get, "/groups", access.Read, 1, s.listGroups, nil, api.List[api.Group]{}},
 		{get, "/groups/{id}", access.Read, 1, s.getGroup, nil, api.GroupDetail{}},
 		{patch, "/groups/{id}", access.Resolve, 1, s.changeGroup, changeGroupBody{}, api.Group{}},
 		{post, "/groups/{id}/resolve", access.Resolve, redriveCost, s.resolveGroup, &resolveGroupBody{}, api.ResolvedGroup{}},
 		{post, "/groups/{id}/merge", access.Resolve, redriveCost, s.mergeGroup, mergeGroupBody{}, api.MergedGroup{}},
 		{post, "/groups/{id}/split", access.Resolve, redriveCost, s.splitGroup, splitGroupBody{}, api.List[api.SplitGroup]{}},
+		{get, "/groups/{id}/comments", access.Read, 1, s.listComments(groupThread), nil, api.List[api.Comment]{}},
+		{post, "/groups/{id}/comments", access.Resolve, 1, s.addComment(groupThread), commentBody{}, Created{api.Comment{}}},
+		{del, "/groups/{id}/comments/{comment}", access.Resolve, 1, s.deleteComment(groupThread), nil, api.Comment{}},
 
 		{get, "/operations", access.Read, 1, s.listOperations, nil, api.List[api.Operation]{}},
 		{post, "/operations", access.Redrive, redriveCost, s.planOperation, planBody{}, Created{api.Operation{}}},
-		{get, "/operations/{id}", access.Read, 1, s.getOperation, nil, api.Operation{}},
+		{get, "/operations/{id}", access.Read, 1, s.getOperation, nil, api.OperationDetail{}},
 		{get, "/operations/{id}/items", access.Read, 1, s.operationItems, nil, api.List[api.OperationItem]{}},
-		{post, "/operations/{id}/start", access.Redrive, 1, s.command("start"), &nothing{}, api.Operation{}},
-		{post, "/operations/{id}/pause", access.Redrive, 1, s.command("pause"), &nothing{}, api.Operation{}},
-		{post, "/operations/{id}/resume", access.Redrive, 1, s.command("resume"), &nothing{}, api.Operation{}},
-		{post, "/operations/{id}/abort", access.Redrive, 1, s.command("abort"), &nothing{}, api.Operation{}},
+		{post, "/operations/{id}/start", access.Redrive, 1, s.command("start"), &commandBody{}, api.Operation{}},
+		{post, "/operations/{id}/pause", access.Redrive, 1, s.command("pause"), &commandBody{}, api.Operation{}},
+		{post, "/operations/{id}/resume", access.Redrive, 1, s.command("resume"), &commandBody{}, api.Operation{}},
+		{post, "/operations/{id}/abort", access.Redrive, 1, s.abortOperation, &abortBody{}, api.Operation{}},
 
 		{get, "/tasks", access.Read, 1, s.listTasks, nil, api.List[ledger.Task]{}},
 		{post, "/tasks", access.Resolve, 1, s.createTask, createTaskBody{}, Created{ledger.Task{}}},
+		{post, "/tasks/retry", access.Resolve, redriveCost, s.retryTasks, retryTasksBody{}, api.RetriedTasks{}},
 		{get, "/tasks/{id}", access.Read, 1, s.getTask, nil, either{ledger.Task{}, Moved{}}},
 		{get, "/tasks/{id}/payload", access.ReadPayload, 1, s.revealTask, nil, either{ledger.WholeTask{}, Moved{}}},
 		{get, "/tasks/{id}/workflow_steps", access.Read, 1, s.taskSteps, nil, either{api.List[ledger.Step]{}, Moved{}}},
@@ -76,10 +88,13 @@ func (s *Services) Routes() []Route {
 		{post, "/tasks/{id}/unflag", access.Resolve, 1, s.unflagTask, &unflagTaskBody{}, api.UnflaggedTask{}},
 
 		{get, "/detector", access.Read, 1, s.detectorStatus, nil, ledger.DetectorStatus{}},
-		{post, "/detector/pause", access.Resolve, 1, s.pauseDetector, &pauseDetectorBody{}, ledger.DetectorStatus{}},
-		{post, "/detector/resume", access.Resolve, 1, s.resumeDetector, &nothing{}, api.ResumedDetector{}},
+		{post, "/detector/pause", access.Resolve, 1, s.pauseEngine(ledger.EngineDetector), &pauseEngineBody{}, ledger.Switch{}},
+		{post, "/detector/resume", access.Resolve, 1, s.resumeEngine(ledger.EngineDetector), &nothing{}, api.ResumedEngine{}},
 		{post, "/detector/run", access.Resolve, redriveCost, s.runDetector, &runDetectorBody{}, api.StaleTasks{}},
 
+		{get, "/archive/status", access.Read, 1, s.archiverStatus, nil, ledger.Switch{}},
+		{post, "/archive/pause", access.Resolve, 1, s.pauseEngine(ledger.EngineArchiver), &pauseEngineBody{}, ledger.Switch{}},
+		{post, "/archive/resume", access.Resolve, 1, s.resumeEngine(ledger.EngineArchiver), &nothing{}, api.ResumedEngine{}},
 		{get, "/archive/tasks", access.Read, 1, s.listArchive, nil, api.List[ledger.Task]{}},
 		{post, "/archive/run", access.Purge, redriveCost, s.runArchive, &runArchiveBody{}, api.ArchiveRun{}},
 		{get, "/archive/statistics", access.Read, 1, s.archiveStatistics, nil, api.List[ledger.ArchiveStatistics]{}},
@@ -104,6 +119,12 @@ func (s *Services) Routes() []Route {
 		{post, "/holds/{id}/release", access.Resolve, 1, s.releaseHold, &nothing{}, postgres.Released{}},
 		{post, "/holds/{id}/give-up", access.Resolve, 1, s.giveUpHold, &nothing{}, postgres.GaveUp{}},
 
+		{get, "/topics", access.Read, 1, s.listTopics, nil, api.Topics{}},
+		{get, "/consumers", access.Read, 1, s.listConsumers, nil, api.ConsumerGroups{}},
+		{get, "/doctor", access.Admin, 1, s.examine, nil, doctor.Report{}},
+		{get, "/sources", access.Admin, 1, s.listSources, nil, api.Sources{}},
+		{get, "/sources/{name}", access.Admin, 1, s.getSource, nil, api.Source{}},
+
 		{get, "/me", access.Read, 1, s.getMe, nil, api.Me{}},
 		{get, "/keys", access.Admin, 1, s.listKeys, nil, api.List[access.Key]{}},
 		{post, "/keys", access.Admin, 1, s.createKey, createKeyBody{}, Created{api.CreatedKey{}}},
@@ -117,8 +138,10 @@ func (s *Services) Routes() []Route {
 			routes[i].Answers = several
 		}
 		switch r.method + " " + r.path {
-		case "POST /operations":
-			routes[i].Limit = planLimit
+		case "POST /operations", "POST /tasks/retry":
+			routes[i].Limit = PlanLimit
+		case "GET /doctor", "GET /sources", "GET /sources/{name}":
+			routes[i].Limit = ReportLimit
 		case "POST /tasks":
 			routes[i].Recall = s.createdTask
 		}

@@ -193,7 +193,7 @@ func namesOf(t reflect.Type) map[string]string {
 	return names
 }
 
-// addFields adds the fields of a struct, and those of the structs that are embedded in it.
+// addFields adds the fields of a struct, and of the structs that are embedded in it.
 func (s *schemas) addFields(t reflect.Type, required *[]string, properties *yaml.Node) error {
 	if err := s.packageOf(typeName(t)); err != nil {
 		return err
@@ -207,7 +207,10 @@ func (s *schemas) addFields(t reflect.Type, required *[]string, properties *yaml
 			wrong = append(wrong, s.addFields(f.Type, required, properties))
 			continue
 		}
-		if name == "" || name == "-" {
+		if name == "-" { // it is for callers in the process, as the console
+			continue
+		}
+		if name == "" {
 			return fmt.Errorf("%s.%s has no name in JSON", t, f.Name)
 		}
 		optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")

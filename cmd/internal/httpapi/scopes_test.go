@@ -20,7 +20,7 @@ func TestEveryRouteRefusesOtherScopes(t *testing.T) {
 	r := newRig(t, nil)
 	wanted := func(o *operation) access.Scope {
 		switch {
-		case strings.HasPrefix(o.path, "/keys") || o.path == "/audit" || o.id == "applyTemplate":
+		case strings.HasPrefix(o.path, "/keys") || o.path == "/audit" || o.path == "/doctor" || strings.HasPrefix(o.path, "/sources") || o.id == "applyTemplate":
 			return access.Admin
 		case strings.HasSuffix(o.path, "/payload"):
 			return access.ReadPayload
@@ -97,7 +97,7 @@ func TestRedrivesAreLimitedMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"http.requests_per_second": "1", "http.request_burst": "50"})
 	costly := []string{"requeue", "purgeEntries", "fetchOriginal", "resolveGroup", "mergeGroup", "splitGroup", "planOperation", "purgeDelivered",
-		"redriveEvent", "runDetector", "runArchive"}
+		"redriveEvent", "runDetector", "runArchive", "retryTasks"}
 	ctx, found := access.WithActor(t.Context(), access.Actor{Name: "test"}), 0
 	for _, o := range r.spec.operations {
 		_, key, err := r.services.Access.Create(ctx, access.NewKey{Name: o.id, Scopes: []access.Scope{access.Admin}})

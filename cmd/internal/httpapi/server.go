@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/postrider/postrider/cmd/internal/forwarded"
 )
 
 // Config is what a Server is made of.
@@ -29,6 +32,8 @@ type Config struct {
 	API http.Handler
 	// MCP answers requests under /mcp, for agents. Defaults to none.
 	MCP http.Handler
+	// Proxies are the networks of proxies whose word about the client counts. Defaults to none.
+	Proxies []netip.Prefix
 	// Console answers every other request: the pages for people. Defaults to none.
 	Console http.Handler
 	// Timeout is how long an operation of the API may take; the answer has some seconds more to be read.
@@ -115,7 +120,7 @@ func (s *Server) routes(cfg Config) http.Handler {
 	if cfg.Console != nil {
 		mux.Handle("/", cfg.Console)
 	}
-	return guarded(mux, cfg.MaxBody)
+	return forwarded.Handler(cfg.Proxies, guarded(mux, cfg.MaxBody))
 }
 
 // guarded adds what every answer carries.

@@ -22,7 +22,7 @@ import (
 func TestLogEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	c, err := config.Load(config.Sources{})
+	c, err := config.Load(config.From{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,11 +48,34 @@ func hidden[T any](hide func(*T), all []T) []T {
 	return all
 }
 
-// reading lists what a task has, as it may be shown.
-func reading[T any](hide func(*T), show func(T) T, read func(context.Context, uuid.UUID) ([]T, error)) func(context.Context, uuid.UUID) (api.List[T], error) {
-	return func(ctx context.Context, id uuid.UUID) (api.List[T], error) {
+// reading lists what a task has, as it may be shown. The id is that of the task; uuid.Nil where the request is refused.
+func reading[T any](hide func(*T), show func(T) T, read func(context.Context, uuid.UUID) ([]T, error)) func(context.Context, *Request) (uuid.UUID, api.List[T], error) {
+	return func(ctx context.Context, r *Request) (id uuid.UUID, list api.List[T], err error) {
+		if id, err = r.only("id"); err != nil {
+			return uuid.Nil, list, err
+		}
 		all, err := read(ctx, id)
-		return api.All(show, hidden(hide, all)), err
+		return id, api.All(show, hidden(hide, all)), err
+	}
+}
+
+// readingPage is reading, of a page of a history.
+func readingPage[T any](s *Services, hide func(*T), show func(T) T, read func(context.Context, uuid.UUID, ledger.HistoryPage) ([]T, string, error)) func(context.Context, *Request) (uuid.UUID, api.List[T], error) {
+	return func(ctx context.Context, r *Request) (id uuid.UUID, list api.List[T], err error) {
+		var p ledger.HistoryPage
+		if p.Limit, err = s.size(r); err == nil {
+			p.After, err = r.text("after")
+		}
+		if err == nil {
+			id, err = r.only("id")
+		}
+		if err != nil {
+			return uuid.Nil, list, err
+		}
+		found, next, err := read(ctx, id, p)
+		list = api.All(show, hidden(hide, found))
+		list.Next = api.OrNull(next)
+		return id, list, err
 	}
 }
 

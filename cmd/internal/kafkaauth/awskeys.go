@@ -128,7 +128,7 @@ func checkKeys(k sdk.Credentials) error {
 	case strings.ContainsFunc(k.AccessKeyID+k.SecretAccessKey+k.SessionToken, odd):
 		return errors.New("the access key, its secret or the session token has blanks or other characters that none of them has")
 	case k.Expired():
-		return fmt.Errorf("they ended at %s, and nobody has renewed them", k.Expires.UTC().Format(time.RFC3339))
+		return fmt.Errorf("they ended at %s, and were not renewed", k.Expires.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

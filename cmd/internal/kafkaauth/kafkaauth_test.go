@@ -52,7 +52,7 @@ func askWith(t *testing.T, c config.Kafka, opts []kgo.Opt) error {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	return client.Ping(ctx)
 }

@@ -21,7 +21,7 @@ func FuzzFence(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := enclose("Intro.", raw)
+		result, _, err := distrusted("Intro.", raw)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func FuzzFence(f *testing.F) {
 
 func TestFenceRefusesWhatIsNoJSON(t *testing.T) {
 	t.Parallel()
-	if _, err := enclose("Intro.", json.RawMessage(`{"a": `)); err == nil {
+	if _, _, err := distrusted("Intro.", json.RawMessage(`{"a": `)); err == nil {
 		t.Error("half an object was fenced")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-var toolNames = []string{"a2a_outbox_sync", "dlq_groups", "dlq_list", "dlq_show", "dlq_stats", "dlq_why", "op_items", "outbox_sync"}
+var toolNames = []string{"a2a_outbox_sync", "dlq_comments", "dlq_groups", "dlq_list", "dlq_show", "dlq_stats", "dlq_why", "op_items", "outbox_list", "outbox_sync"}
 
 func TestToolsAreListed(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestReading(t *testing.T) {
 	_, text = a.ask("dlq_groups", args("page_size", 5))
 	groups := fenced(t, text)["items"].([]any)
 	group := groups[0].(map[string]any)["group_uuid"].(string)
-	_, text = a.ask("dlq_list", args("group", group, "resolution_status", "pending", "page_size", 1))
+	_, text = a.ask("dlq_list", args("group", group, "resolution_status", "pending", "page_size", 1, "topic", nil, "after", nil))
 	page := fenced(t, text)
 	if items := page["items"].([]any); len(items) != 1 || page["next"] == nil {
 		t.Fatalf("%s", text)
@@ -78,25 +78,43 @@ func TestReading(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	_, text = a.ask("dlq_why", args("id", group))
-	if got := fenced(t, text); got["group_uuid"] != group || len(got["why"].([]any)) == 0 {
+	if got := fenced(t, text); got["group"].(map[string]any)["group_uuid"] != group || len(got["group"].(map[string]any)["why"].([]any)) == 0 || got["entry"] != nil {
 		t.Errorf("%s", text)
 	}
 	_, text = a.ask("dlq_why", args("id", entry))
 	if got := fenced(t, text); got["group"].(map[string]any)["group_uuid"] != group {
 		t.Errorf("%s", text)
 	}
+	for id, column := range map[string]string{group: "dlq_group_uuid", entry: "dlq_entry_uuid"} {
+		r.exec(`insert into postrider.dlq_comment (`+column+`, author, author_id, text) values ($1, 'ann', 'key:a', 'first of `+id+`'), ($1, 'ann', 'key:a', 'second')`, id)
+		_, text = a.ask("dlq_comments", args("id", id, "page_size", 1))
+		if got := fenced(t, text); len(got["items"].([]any)) != 1 || got["items"].([]any)[0].(map[string]any)["text"] != "first of "+id || got["next"] == nil {
+			t.Errorf("%s", text)
+		}
+	}
+	r.exec(`insert into postrider.outbox_event (topic, key, payload, idempotency_key) values ('listed', 'secret key', 'x', 'secret id'), ('listed', 'other', 'x', null)`)
+	_, text = a.ask("outbox_list", args("topic", "listed", "key", "secret key", "order_dir", "asc"))
+	if items := fenced(t, text)["items"].([]any); len(items) != 1 || items[0].(map[string]any)["status"] != "pending" || strings.Contains(text, "secret") {
+		t.Errorf("%s", text)
+	}
+	a.refused("outbox_list", args("state", "x"), "VALIDATION_ERROR", "state")
 
 	const nothing = "01940000-0000-7000-8000-00000000ffff"
 	a.refused("dlq_show", args("id", "../keys"), "VALIDATION_ERROR", "uuid")
 	a.refused("dlq_show", args("id", nothing), "NOT_FOUND", nothing)
 	r.exec(`insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope) values ($1, 'redrive', 'n', 'a', 'running', '{}')`, operation)
 	r.exec(`insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid, state, outcome) select $1, i, gen_random_uuid(), 'done', case when i = 2 then 'came_back' else 'delivered' end from generate_series(1, 3) i`, operation)
+	r.exec(`update postrider.dlq_operation_item set dlq_entry_uuid = $2 where dlq_operation_uuid = $1 and item = 2`, operation, entry)
 	_, text = a.ask("op_items", args("id", operation, "outcome", "came_back"))
 	if items := fenced(t, text)["items"].([]any); len(items) != 1 || items[0].(map[string]any)["item"] != 2.0 {
 		t.Errorf("items %v, want the one that came back", items)
+	} else if i := items[0].(map[string]any); i["topic"] != "orders" || i["event_id"] == nil || i["key"] != "[withheld: needs the scope read:payload]" {
+		t.Errorf("what the item is about: %v", i)
 	}
 	a.refused("op_items", args("id", nothing), "NOT_FOUND", "operation")
 	a.refused("op_items", args("id", "x"), "VALIDATION_ERROR", "operation_uuid")
+	a.refused("dlq_comments", args("id", nothing), "NOT_FOUND", "neither a group nor an investigation")
+	a.refused("dlq_comments", args("id", "x"), "VALIDATION_ERROR", "group_uuid")
 	a.refused("dlq_why", args("id", nothing), "NOT_FOUND", "neither a group nor an investigation")
 	a.refused("dlq_list", args("resolution_status", "open"), "VALIDATION_ERROR", "pending")
 	a.refused("dlq_list", args("subject_type", "person"), "VALIDATION_ERROR", "event, task, record")

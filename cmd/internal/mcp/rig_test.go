@@ -87,7 +87,7 @@ func (r *rig) config(flags map[string]string) config.Config {
 			delete(all, k)
 		}
 	}
-	c, err := config.Load(config.Sources{Flags: all})
+	c, err := config.Load(config.From{Flags: all})
 	if err != nil {
 		r.t.Fatal(err)
 	}

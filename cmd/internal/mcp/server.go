@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -22,8 +23,8 @@ import (
 
 // API is where tools read from, and what checks keys.
 type API interface {
-	// Get runs an operation that changes nothing for the actor of ctx.
-	Get(ctx context.Context, path string, query url.Values) (json.RawMessage, error)
+	// Call runs an operation for the actor of ctx; tools ask it for what changes nothing.
+	Call(ctx context.Context, method, path string, query url.Values, body any) (any, error)
 	// Guard lets only holders of keys through, and puts the actor into the context.
 	Guard(next http.Handler) http.Handler
 }
@@ -129,9 +130,31 @@ func New(cfg Config) (*Server, error) {
 		// What clients may be told in log messages they are told in answers.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 	})
+	s.sdk.AddReceivingMiddleware(leaveOutNulls)
 	s.addReading()
 	s.addSync()
 	return s, nil
+}
+
+// leaveOutNulls takes an argument of a tool that is null for one that is not given. Many clients name every argument of a
+// tool, and write null for each one left out; the schemas of arguments know no null.
+func leaveOutNulls(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		var arguments map[string]json.RawMessage
+		call, is := req.(*sdk.CallToolRequest)
+		if is && call.Params != nil && json.Unmarshal(call.Params.Arguments, &arguments) == nil {
+			named := len(arguments)
+			maps.DeleteFunc(arguments, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+			if len(arguments) < named {
+				rest, err := json.Marshal(arguments)
+				if err != nil {
+					return nil, err
+				}
+				call.Params.Arguments = rest
+			}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // call adds what every call of a tool has in common: the actor, the time limit, the metrics, the line in the log, and the

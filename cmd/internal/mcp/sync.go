@@ -69,7 +69,7 @@ func (s *Server) addSync() {
 		}
 		destructive, no := true, false
 		sdk.AddTool(s.sdk, &sdk.Tool{
-			Name: name, Title: "Outbox actions", Description: description, InputSchema: syncSchema,
+			Name: name, Title: "Outbox actions", Description: description, InputSchema: syncSchema, OutputSchema: syncAnswer(),
 			Annotations: &sdk.ToolAnnotations{Title: "Outbox actions", DestructiveHint: &destructive, OpenWorldHint: &no},
 		}, call(s, name, s.cfg.ActionTimeout, hintOf, s.sync))
 	}

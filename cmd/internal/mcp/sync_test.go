@@ -86,6 +86,9 @@ func TestActions(t *testing.T) {
 		t.Errorf("with nothing to do: %+v", p)
 	}
 
+	if p = sender.preview("processRetries", "limit", nil, "confirm", nil); p.Preview.AtMost != 1000 {
+		t.Errorf("with arguments that are null: %+v", p)
+	}
 	p = sender.preview("processRetries", "limit", 5)
 	if p.Preview.Outbox["scheduled"] != 1 {
 		t.Errorf("preview %+v", p)

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,7 +41,7 @@ func (s *slow) Status(ctx context.Context) (relay.Status, error)        { return
 func (s *slow) Guard(next http.Handler) http.Handler                    { return next }
 func (s *slow) Look(context.Context, string, string, string, any) error { return nil }
 
-func (s *slow) Get(ctx context.Context, _ string, _ url.Values) (json.RawMessage, error) {
+func (s *slow) Call(ctx context.Context, _, _ string, _ url.Values, _ any) (any, error) {
 	return nil, s.wait(ctx)
 }
 
@@ -74,7 +73,7 @@ func TestCallsAreBounded(t *testing.T) {
 		}
 	}
 	read := call(s, "dlq_list", s.cfg.Timeout, askLess[listInput], func(ctx context.Context, _ listInput) (_ *sdk.CallToolResult, _ any, err error) {
-		_, err = s.cfg.API.Get(ctx, "/dlq", nil)
+		_, err = s.ask(ctx, "/dlq", nil)
 		return nil, nil, err
 	})
 	if _, _, err := read(ctx, nil, listInput{}); err == nil || !strings.Contains(err.Error(), "longer than 3s; ask for less, or try again") || store.given > 3*time.Second {

@@ -3,10 +3,7 @@ package mcp_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,7 +16,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/cli"
-	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/npmtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -34,56 +31,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	pgtest.Main(m)
-}
-
-// nodeClient is a folder with the client of testdata and what it needs from npm, which is kept for the next time.
-// Where that cannot be had the test is noted as not tested: Node is no part of Postrider.
-func nodeClient(t *testing.T) string {
-	t.Helper()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			logtest.NotTested(t, "there is no "+program+"; install Node.js 20 or newer")
-		}
-	}
-	identity := sha256.New()
-	for _, name := range []string{"package.json", "package-lock.json", "client.mjs"} {
-		raw, err := os.ReadFile(filepath.Join("testdata", "client", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		identity.Write(raw)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := filepath.Join(cache, "postrider", fmt.Sprintf("mcp-client-%x", identity.Sum(nil)[:8]))
-	if _, err := os.Stat(kept); err != nil {
-		if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		fresh, err := os.MkdirTemp(filepath.Dir(kept), "mcp-client-*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(fresh) }) // where the rename has not taken it
-		if err := os.CopyFS(fresh, os.DirFS(filepath.Join("testdata", "client"))); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		install := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-		install.Dir = fresh
-		if out, err := install.CombinedOutput(); err != nil {
-			logtest.NotTested(t, fmt.Sprintf("npm ci failed (%v):\n%s", err, out))
-		}
-		if err := os.Rename(fresh, kept); err != nil && !errors.Is(err, os.ErrExist) {
-			if _, there := os.Stat(kept); there != nil { // another test process was faster
-				t.Fatal(err)
-			}
-		}
-	}
-	return kept
 }
 
 type nodeCall struct {
@@ -126,7 +73,7 @@ func node(t *testing.T, folder string, transport map[string]any, calls []nodeCal
 // before anything is done: over HTTP, and with a program that it starts.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
-	folder := nodeClient(t)
+	folder := npmtest.Install(t, filepath.Join("testdata", "client"), "mcp-client")
 	r := newRig(t, letters(2)...)
 	self, err := os.Executable()
 	if err != nil {

@@ -50,6 +50,27 @@ func withoutKeys(status json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
+// withoutEventKeys takes the keys out of a list of events, or of what an operation is about, for every agent, as
+// withoutKeys does.
+func withoutEventKeys(list json.RawMessage) (json.RawMessage, error) {
+	v, err := decode(list)
+	if err != nil {
+		return nil, err
+	}
+	if members, is := v.(map[string]any); is {
+		if items, is := members["items"].([]any); is {
+			for _, item := range items {
+				for _, name := range []string{"key", "idempotency_key"} {
+					if event, is := item.(map[string]any); is && event[name] != nil {
+						event[name] = withheld
+					}
+				}
+			}
+		}
+	}
+	return json.Marshal(v)
+}
+
 func decode(answer json.RawMessage) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(answer))
 	dec.UseNumber() // numbers stay as they are written

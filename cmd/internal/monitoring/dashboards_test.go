@@ -36,8 +36,8 @@ type dashboard struct {
 func dashboards(t *testing.T) map[string]dashboard {
 	t.Helper()
 	files, err := filepath.Glob(deploy("grafana", "dashboards", "*.json"))
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%d dashboards, want 4: %v", len(files), err)
+	if err != nil || len(files) != 5 {
+		t.Fatalf("%d dashboards, want 5: %v", len(files), err)
 	}
 	all := map[string]dashboard{}
 	for _, file := range files {
@@ -143,8 +143,8 @@ var (
 	chosenJob = `job=~"$job"`
 )
 
-// A dashboard shows the installations that are chosen, and none of them hides another: a greatest value is always that of
-// one installation or one process. Consumers are jobs of services, and a dashboard has no choice of services.
+// A dashboard shows the installations or services that are chosen, and none of them hides another: a greatest value is always
+// that of one installation or one process.
 func TestDashboardsTellInstallationsApart(t *testing.T) {
 	t.Parallel()
 	for file, d := range dashboards(t) {
@@ -156,7 +156,7 @@ func TestDashboardsTellInstallationsApart(t *testing.T) {
 					}
 				}
 				for _, s := range ofALabel.FindAllStringSubmatch(target.Expr, -1) {
-					if !strings.Contains(s[1], chosenJob) && !strings.HasPrefix(s[0], "postrider_consumer_") {
+					if !strings.Contains(s[1], chosenJob) {
 						t.Errorf("%s, %s: %s is of all installations, whichever is chosen", file, p.Title, s[0])
 					}
 				}

@@ -53,7 +53,7 @@ func TestKafkaClients(t *testing.T) {
 	b.CreateTopic(t, "orders", 1, nil)
 	reg := prometheus.NewRegistry()
 	k := NewKafkaClients(reg)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	writer := b.Client(t, k.Hook("publisher"))
 	for range 3 {

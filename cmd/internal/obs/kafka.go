@@ -47,7 +47,7 @@ func NewKafkaClients(reg prometheus.Registerer) *KafkaClients {
 		throttled:   counter("throttled_seconds_total", "Time for which brokers asked the client to wait, because of a quota."),
 		produced:    counter("produced_records_total", "Records that brokers acknowledged."),
 		batches:     counter("produced_batches_total", "Batches of records that brokers acknowledged."),
-		compressed:  counter("produced_bytes_total", "Bytes of those batches, after compression."),
+		compressed:  counter("produced_bytes_total", "Bytes of acknowledged batches, after compression."),
 		fetched:     counter("fetched_records_total", "Records read from brokers, transaction markers included."),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_kafka_client_request_seconds",
 			Help: "Time from the beginning of a request to the end of its answer, by request: produce, fetch or other. A fetch waits up to a second for records.",

@@ -142,7 +142,8 @@ func TestChartSpeaksTheSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var example map[string]map[string]any
-	if err := yaml.Unmarshal(bytes.ReplaceAll(raw, []byte("\ntopics:"), []byte("\n#topics:")), &example); err != nil {
+	sections := bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\ntopics:"), []byte("\n#topics:")), []byte("\nsources:"), []byte("\n#sources:"))
+	if err := yaml.Unmarshal(sections, &example); err != nil {
 		t.Fatal(err)
 	}
 	delete(example["http"], "address") // the chart's
@@ -155,7 +156,7 @@ func TestChartSpeaksTheSettings(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	given, err := config.Load(config.Sources{File: "../../../deploy/postrider.example.yaml"})
+	given, err := config.Load(config.From{File: "../../../deploy/postrider.example.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestChartSpeaksTheSettings(t *testing.T) {
 				t.Errorf("%s: %s is no setting", d.Metadata.Name, e.Name)
 			}
 		}
-		got, err := config.Load(config.Sources{File: file, Environ: environ})
+		got, err := config.Load(config.From{File: file, Environ: environ})
 		if err != nil {
 			t.Errorf("%s: the process refuses its settings: %v\n%s", d.Metadata.Name, err, text)
 			continue

@@ -163,7 +163,7 @@ func answers(t *testing.T, url string) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	for {
 		resp, err := client.Get(url)
 		said := ""

@@ -86,7 +86,7 @@ func TestComposeFitsTogether(t *testing.T) {
 			}
 		}
 	}
-	for name, s := range c.Services { // what is for trying out is started by nobody who did not ask for it
+	for name, s := range c.Services { // a service for trying out starts only by its profile
 		if wanted := name == "demo"; slices.Equal(s.Profiles, []string{"demo"}) != wanted || !wanted && s.Profiles != nil {
 			t.Errorf("%s: the profiles are %q", name, s.Profiles)
 		}
@@ -102,7 +102,7 @@ func TestComposeFitsTogether(t *testing.T) {
 				t.Errorf("%s: %s is no setting", name, variable)
 			}
 		}
-		if _, err := config.Load(config.Sources{Environ: environ}); err != nil {
+		if _, err := config.Load(config.From{Environ: environ}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		var args []string
@@ -129,7 +129,7 @@ func TestComposeFitsTogether(t *testing.T) {
 	if broker := relay.Environment["KAFKA_BROKERS"]; !strings.Contains(c.Services["kafka"].Environment["KAFKA_ADVERTISED_LISTENERS"], "//"+broker+",") {
 		t.Errorf("Kafka does not call itself %s", broker)
 	}
-	defaults, err := config.Load(config.Sources{})
+	defaults, err := config.Load(config.From{})
 	if err != nil {
 		t.Fatal(err)
 	}

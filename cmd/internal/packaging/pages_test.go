@@ -215,7 +215,7 @@ func TestPagesNameFlagsThatExist(t *testing.T) {
 func TestHardeningNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	text := page(t, "security.md")
-	grants, err := migrations.Grants()
+	grants, err := migrations.Grants(migrations.Parts())
 	if err != nil {
 		t.Fatal(err)
 	}

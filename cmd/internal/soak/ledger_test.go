@@ -97,7 +97,7 @@ func TestLedgerKilled(t *testing.T) {
 	}
 	last := start()
 	// Twenty deaths keep the last collector waiting for a session and two rebalances, 20 s in all (internal/dlq/kafka
-	// TestManyDeaths), and not for one rebalance each. What takes 90 s is something else.
+	// TestManyDeaths), and not for one rebalance each. What takes three minutes is something else.
 	last.lastWords(t, b, dlq+".collector")
 	until(t, pool, "ended tasks are live", `select count(*) from postrider.tasker_tasks where state = 'complete'`)
 	until(t, pool, "stuck tasks are not found", `select count(*) from postrider.tasker_tasks where state = 'steps_in_process'`)
@@ -142,7 +142,7 @@ func TestLedgerKilled(t *testing.T) {
 // judge compares the tasks in the database with the tasks that must be there.
 func (all *tasksOf) judge(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	none := func(what, sql string, args ...any) {
 		t.Helper()

@@ -172,6 +172,6 @@ func TestLinkToNowhere(t *testing.T) {
 	}
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("somebody answers for a server that is away")
+		t.Error("an answer comes for a server that is away")
 	}
 }

@@ -51,7 +51,7 @@ func (n *nemesis) none(until time.Time, query string) bool {
 func (n *nemesis) history() history.History {
 	ctx, cancel := context.WithTimeout(n.t.Context(), 2*time.Minute)
 	defer cancel()
-	h := history.History{Writes: n.writes, Faults: n.faults, Aftermath: aftermath, Patience: patience}
+	h := history.History{Writes: n.writes, Faults: n.faults, Aftermath: aftermath, Patience: n.pace.patience}
 	must := func(what string, err error) {
 		n.t.Helper()
 		if err != nil {
@@ -213,7 +213,7 @@ func (n *nemesis) report(h history.History, v history.Verdict, drained bool, too
 		fmt.Fprintf(table, "%d\t%.1f\t%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", r.times, r.lasted.Seconds(), r.ok, r.fail, r.unknown, r.delivered, r.dl, v.After[name], name)
 	}
 	_ = table.Flush()
-	fmt.Fprintf(&out, "writes: ok %d, fail %d, unknown %d (of which %d had committed); acknowledged by a topic that was deleted: %d\n",
+	fmt.Fprintf(&out, "writes: ok %d, fail %d, unknown %d (%d had committed); acknowledged by a topic that was deleted: %d\n",
 		total.ok, total.fail, total.unknown, became, v.Destroyed)
 	fmt.Fprintf(&out, "relays that died at a step: %v\n", n.diedAt)
 	fmt.Fprintf(&out, "%s\n", v)

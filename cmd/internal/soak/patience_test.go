@@ -12,13 +12,15 @@ import (
 // two at most. After the last fault the longest pause of a probe must fit in.
 func TestPatience(t *testing.T) {
 	t.Parallel()
-	if patience <= 2*long.calm || patience >= 3*long.calm {
-		t.Errorf("the patience of %v is not between two and three calms of %v", patience, long.calm)
+	if long.patience <= 2*long.calm || long.patience >= 3*long.calm {
+		t.Errorf("the patience of %v is not between two and three calms of %v", long.patience, long.calm)
 	}
 	pauses := relay.LongestPauses(time.Minute)
 	for _, cause := range []relay.Cause{relay.CauseRetry, relay.CauseInfrastructure, relay.CauseRoute} { // circuit breakers are off
-		if pauses[cause] > aftermath+patience {
-			t.Errorf("a hold because of %s may pause for %v, and the backlog has %v", cause, pauses[cause], aftermath+patience)
+		for _, p := range []pace{brief, long} {
+			if pauses[cause] > aftermath+p.patience {
+				t.Errorf("a hold because of %s may pause for %v, and the backlog has %v", cause, pauses[cause], aftermath+p.patience)
+			}
 		}
 	}
 }

@@ -117,7 +117,7 @@ func drained(t *testing.T, pool *pgxpool.Pool) {
 // until waits for a count to become zero.
 func until(t *testing.T, pool *pgxpool.Pool, what, count string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		var n int

@@ -116,7 +116,7 @@ func (s *stage) startPostgres() {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := s.pg.Stop(ctx); err != nil {
 			s.t.Error(err)
@@ -181,7 +181,7 @@ func hostOf(t *testing.T, address string) string {
 
 // restartPostgres ends the server, in order or as a crash, and starts it again after a time.
 func (s *stage) restartPostgres(crash bool, down time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	end := s.pg.Stop
 	if crash {

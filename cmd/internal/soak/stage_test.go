@@ -169,10 +169,10 @@ func withEnv(cmd *exec.Cmd, env []string) *exec.Cmd {
 
 func (s *stage) await(what string, done func() bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !done() {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("not within 30 s: %s", what)
+			s.t.Fatalf("it never came: %s", what)
 		}
 		rest(10 * time.Millisecond)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/testenv/history"
 )
 
@@ -98,12 +99,9 @@ func ReadTopics(ctx context.Context, opts []kgo.Opt, topics ...string) ([]*kgo.R
 		return nil, err
 	}
 	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, topics...)
+	ends, err := endsOf(ctx, kadm.NewClient(client), topics)
 	if err != nil {
-		return nil, fmt.Errorf("list end offsets: %w", err)
-	}
-	if err := ends.Error(); err != nil {
-		return nil, fmt.Errorf("list end offsets: %w", err)
+		return nil, err
 	}
 	left := map[string]int64{}
 	ends.Each(func(o kadm.ListedOffset) {
@@ -126,4 +124,22 @@ func ReadTopics(ctx context.Context, opts []kgo.Opt, topics ...string) ([]*kgo.R
 		})
 	}
 	return records, nil
+}
+
+// endsOf returns where the topics end. A broker that has just started has no leaders for a while and is asked again.
+func endsOf(ctx context.Context, admin *kadm.Client, topics []string) (kadm.ListedOffsets, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	for {
+		ends, err := admin.ListEndOffsets(ctx, topics...)
+		if err == nil {
+			err = ends.Error()
+		}
+		if err == nil {
+			return ends, nil
+		}
+		if loop.Sleep(ctx, 200*time.Millisecond) != nil {
+			return nil, fmt.Errorf("list end offsets: %w", err)
+		}
+	}
 }

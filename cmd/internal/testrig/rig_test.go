@@ -20,6 +20,7 @@ import (
 
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // childEnv turns this test binary into the command that testrig runs; its value
@@ -56,7 +57,7 @@ func awaitSignal() {
 // useServices talks to the servers that the environment names.
 func useServices() int {
 	ctx := context.Background()
-	version, err := serverVersion(ctx, os.Getenv(envDatabase))
+	version, err := serverVersion(ctx, os.Getenv(pgtest.URLEnv))
 	if err != nil {
 		fmt.Println(err)
 		return 1

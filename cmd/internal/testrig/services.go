@@ -12,22 +12,11 @@ import (
 
 	"github.com/postrider/postrider/internal/pgserver"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
-
-// envDatabase names a PostgreSQL server whose role may create databases.
-const envDatabase = "POSTRIDER_TEST_DATABASE_URL"
 
 // startTimeout bounds the start of a server, a first download included.
 const startTimeout = 5 * time.Minute
-
-// postgresSettings make a server that loses everything when the machine goes
-// down, and that all test processes may use at the same time.
-var postgresSettings = map[string]string{
-	"fsync":            "off",
-	"full_page_writes": "off",
-	"max_connections":  "500",
-	"shared_buffers":   "128MB",
-}
 
 // startPostgres starts PostgreSQL from local binaries, which it fetches where
 // there are none, unless the environment names a server. If they cannot be
@@ -35,20 +24,14 @@ var postgresSettings = map[string]string{
 func startPostgres(ctx context.Context) (service, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if url := os.Getenv(envDatabase); url != "" {
+	if url := os.Getenv(pgtest.URLEnv); url != "" {
 		version, err := serverVersion(ctx, url)
 		if err != nil {
-			return service{}, fmt.Errorf("PostgreSQL that %s names: %w", envDatabase, err)
+			return service{}, fmt.Errorf("PostgreSQL that %s names: %w", pgtest.URLEnv, err)
 		}
-		return service{name: fmt.Sprintf("PostgreSQL %s (%s)", version, envDatabase)}, nil
+		return service{name: fmt.Sprintf("PostgreSQL %s (%s)", version, pgtest.URLEnv)}, nil
 	}
-	binaries, err := pgserver.Obtain(ctx, func(d pgserver.Download) { fmt.Fprintln(os.Stderr, "testrig:", d) })
-	var s *pgserver.Server
-	if err == nil {
-		s, err = pgserver.Start(ctx, pgserver.Options{
-			Binaries: binaries, Settings: postgresSettings, Database: "postgres", TempDir: pgserver.MemoryDir(),
-		})
-	}
+	s, err := pgtest.StartLocal(ctx, os.Stderr)
 	if errors.Is(err, pgserver.ErrNotFound) || errors.Is(err, errors.ErrUnsupported) {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		return service{name: "PostgreSQL as each package finds it (" + reason + ")"}, nil
@@ -58,7 +41,7 @@ func startPostgres(ctx context.Context) (service, error) {
 	}
 	return service{
 		name: fmt.Sprintf("PostgreSQL %s (local binaries)", s.Version()),
-		env:  []string{envDatabase + "=" + s.URL()},
+		env:  []string{pgtest.URLEnv + "=" + s.URL()},
 		stop: s.Stop,
 	}, nil
 }

@@ -26,7 +26,7 @@ func TestKafkaRecords(t *testing.T) {
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 1, nil)
 	p, spans := recording(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	ctx, caller := p.Tracer("test").Start(ctx, "caller") // a producer may have a span of its own, which the client must not end
 	header := func(pairs ...string) (hs []kgo.RecordHeader) {

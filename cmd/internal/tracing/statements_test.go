@@ -83,7 +83,7 @@ func TestStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(spans.Started()) != 0 {
-		t.Fatalf("nobody asked for the span %s", spans.Started()[0].Name())
+		t.Fatalf("the span %s was not asked for", spans.Started()[0].Name())
 	}
 	ctx, above := p.Tracer("test").Start(t.Context(), "above")
 	if err := conn.QueryRow(ctx, counting, sentinel).Scan(&n); err != nil {

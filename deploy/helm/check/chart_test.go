@@ -95,7 +95,7 @@ func render(t *testing.T, values string) objects {
 		if keep := read[head.APIVersion+" "+head.Kind]; keep != nil {
 			keep(head.Metadata.Name, []byte(document))
 		} else {
-			t.Errorf("nobody expects a %s %s", head.APIVersion, head.Kind)
+			t.Errorf("a %s %s is not expected", head.APIVersion, head.Kind)
 		}
 		if head.Metadata.Labels["app.kubernetes.io/instance"] != "r" {
 			t.Errorf("%s %s has no label of its release", head.Kind, head.Metadata.Name)

@@ -58,8 +58,8 @@ func TestDashboardsAreConfigMaps(t *testing.T) {
 			}
 		}
 	}
-	if found != 4 {
-		t.Errorf("%d dashboards, want 4", found)
+	if found != 5 {
+		t.Errorf("%d dashboards, want 5", found)
 	}
 }
 

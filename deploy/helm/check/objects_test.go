@@ -111,7 +111,7 @@ func TestDeploymentsAreProbed(t *testing.T) {
 			}
 		}
 		if roles := flag(d, "--roles"); !strings.HasSuffix(roles, ",http") {
-			t.Errorf("%s runs %s, so nobody answers the probes", d.Name, roles)
+			t.Errorf("%s runs %s, so no server answers the probes", d.Name, roles)
 		}
 	}
 }

@@ -196,7 +196,8 @@ func afterResolution(t *testing.T, b *bench) {
 	if third.PredecessorUUID != second.UUID {
 		t.Errorf("predecessor %s, want the newest, %s", third.PredecessorUUID, second.UUID)
 	}
-	if closed, letters := b.get(first.UUID); closed.Status != dlq.ManuallyResolved || closed.Occurrences != 1 || len(letters) != 1 || closed.ResolvedAt.IsZero() {
+	if closed, letters := b.get(first.UUID); closed.Status != dlq.ManuallyResolved || closed.Occurrences != 1 || len(letters) != 1 ||
+		closed.ResolvedAt.IsZero() {
 		t.Errorf("the closed one changed: %+v", closed)
 	}
 }

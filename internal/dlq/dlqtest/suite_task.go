@@ -14,8 +14,10 @@ func tasks(t *testing.T, b *bench) {
 	about := dlq.Filter{Subject: dlq.Subject{Type: dlq.SubjectTask, ID: EventID(1).String()}}
 	first, letters := b.only(about)
 	l := dlq.Decode(Task(1, 1))
-	if first.Reason != dlq.StalenessTimeout || first.OriginalState != "waiting_for_retry" || first.Topic != "" || first.ErrorCode != "STALENESS_TIMEOUT" ||
-		!first.DeadLetteredAt.Equal(l.LastFailedAt) || !sameJSON(first.Snapshot, `{"state": "error", "stay": 1}`) || !sameJSON(first.Metadata, `{"threshold_minutes": 30}`) {
+	if first.Reason != dlq.StalenessTimeout || first.OriginalState != "waiting_for_retry" || first.Topic != "" ||
+		first.ErrorCode != "STALENESS_TIMEOUT" ||
+		!first.DeadLetteredAt.Equal(l.LastFailedAt) || !sameJSON(first.Snapshot, `{"state": "error", "stay": 1}`) ||
+		!sameJSON(first.Metadata, `{"threshold_minutes": 30}`) {
 		t.Errorf("entry %+v, snapshot %s, metadata %s", first, first.Snapshot, first.Metadata)
 	}
 	if len(letters) != 1 || letters[0].ID != l.ID || string(letters[0].Payload) != string(l.Payload) {

@@ -3,10 +3,15 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
@@ -172,9 +177,35 @@ func TestCollectorsShareTheWork(t *testing.T) {
 		stopThird()
 		wg.Wait()
 		if total, occurrences := len(store.Subjects()), len(store.Letters()); total != subjects || occurrences != distinct {
-			t.Errorf("%d investigations, %d occurrences; want %d, %d", total, occurrences, subjects, distinct)
+			t.Errorf("%d investigations, %d occurrences; want %d, %d; %s", total, occurrences, subjects, distinct, unrecorded(t, b, topic, store.Letters()))
 		}
 	})
+}
+
+// unrecorded names the places of a topic whose records are among no letters, and where each partition ends. A copy of a letter
+// is named, too: it has the place of the first.
+func unrecorded(t *testing.T, b *kafkatest.Broker, topic string, letters []dlq.Letter) string {
+	t.Helper()
+	ends, err := b.Admin(t).ListEndOffsets(t.Context(), topic)
+	if err != nil {
+		return err.Error()
+	}
+	recorded := map[partition][]int64{}
+	for _, l := range letters {
+		at := partition{topic, l.DLQPartition}
+		recorded[at] = append(recorded[at], l.DLQOffset)
+	}
+	var said strings.Builder
+	ends.Each(func(end kadm.ListedOffset) {
+		fmt.Fprintf(&said, "partition %d ends at %d, and has no letter at", end.Partition, end.Offset)
+		for offset := range end.Offset {
+			if !slices.Contains(recorded[partition{topic, end.Partition}], offset) {
+				fmt.Fprintf(&said, " %d", offset)
+			}
+		}
+		said.WriteString("; ")
+	})
+	return said.String()
 }
 
 // gated is a store that holds what it is given first until it is let go.

@@ -46,6 +46,7 @@ type Originals struct {
 	client *kgo.Client
 	admin  *kadm.Client
 	max    int
+	share  float64 // of the time of a question about groups, how much they have to answer
 }
 
 var _ dlq.Originals = (*Originals)(nil)
@@ -74,7 +75,7 @@ func NewOriginals(cfg OriginalsConfig) (*Originals, error) {
 	if err != nil {
 		return nil, fmt.Errorf("originals of dead letters: %w", err)
 	}
-	return &Originals{client: client, admin: kadm.NewClient(client), max: cfg.MaxBytes}, nil
+	return &Originals{client: client, admin: kadm.NewClient(client), max: cfg.MaxBytes, share: 0.9}, nil
 }
 
 // Close ends the client.
@@ -173,18 +174,10 @@ func (o *Originals) fetch(ctx context.Context, topic kadm.TopicDetail, leader in
 	part.PartitionMaxBytes = 1 // a broker sends the first batch whole, however large
 	t.Partitions = append(t.Partitions, part)
 	req.Topics = append(req.Topics, t)
-	answer, err := o.client.Broker(int(leader)).RetriableRequest(ctx, req)
+	rp, err := askLeader(ctx, o.client, leader, req)
 	if err != nil {
 		return f, false, err
 	}
-	resp := answer.(*kmsg.FetchResponse)
-	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
-		return f, false, err
-	}
-	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
-		return f, false, fmt.Errorf("broker %d answered for %d topics, not for one", leader, len(resp.Topics))
-	}
-	rp := &resp.Topics[0].Partitions[0]
 	f, _ = kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: p.Offset,
 		Topic: p.Topic, Partition: p.Partition}, rp, kgo.DefaultDecompressor(), nil)
 	if f.Err == nil {

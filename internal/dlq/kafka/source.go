@@ -197,5 +197,6 @@ func (s *Source) Close() {
 		// An error means that the group was not told; it notices by the missing heartbeats.
 		_ = s.client.LeaveGroupContext(ctx)
 		s.client.Close()
+		s.client.AllowRebalance() // after a poll that came between, a goroutine of the client would wait for ever
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -110,7 +109,7 @@ func investigationQuestions(b *testing.B, d *Investigations) []question {
 	}
 	group := func() uuid.UUID { return groups.Groups[rand.IntN(len(groups.Groups))].UUID }
 	topic := func() string { return fmt.Sprint("topic-", rand.IntN(20)) }
-	wall := groups.Groups[slices.IndexFunc(groups.Groups, func(g dlq.Group) bool { return g.FirstSeenAt.Before(now) && strings.HasPrefix(g.Title, "CODE_0:") })]
+	wall := groups.Groups[slices.IndexFunc(groups.Groups, func(g dlq.Group) bool { return g.FirstSeenAt.Before(now) && g.Parts.ErrorCode == "CODE_0" })]
 	return []question{
 		filter("list", dlq.Filter{}), filter("list, page 41", dlq.Filter{Offset: 1000}), filter("list, page 4001", dlq.Filter{Offset: 100_000}),
 		list("list by update, oldest first", func() dlq.Search { return dlq.Search{OrderBy: dlq.ByUpdated, Ascending: true} }),

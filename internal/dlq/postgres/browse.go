@@ -210,6 +210,7 @@ func (d *Investigations) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (det
 	queueRows(b, &events, pgx.RowToStructByPos[openEvent], entryEvents, []uuid.UUID{id})
 	queueRows(b, &detail.Letters, scanLetter, letterList, id, dlq.MaxLetters)
 	queueRows(b, &detail.Redrives, scanRedrive, redriveList, id, dlq.MaxLetters)
+	queueRows(b, &detail.Operations, scanTreatment, operationOfEntry, id, dlq.MaxLetters)
 	if err := send(ctx, tx, b); err != nil {
 		return detail, err
 	}
@@ -229,6 +230,13 @@ func (d *Investigations) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (det
 			detail.Stopped = &stopped[0]
 		}
 	}
+	archived, err := askAboutTasks[dlq.ArchivedTask](ctx, tx, tasksArchived, []uuid.UUID{detail.TaskUUID})
+	if err != nil {
+		return detail, err
+	}
+	if len(archived) > 0 {
+		detail.Archived = &archived[0]
+	}
 	detail.Snapshot = d.redactor.Again(detail.Subject.Type, detail.Snapshot)
 	for i := range detail.Letters {
 		l := &detail.Letters[i]
@@ -237,10 +245,26 @@ func (d *Investigations) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (det
 	return detail, nil
 }
 
+// askAboutTasks asks the ledger which of these tasks are as a query says; uuid.Nil is none.
+func askAboutTasks[T any](ctx context.Context, tx pgx.Tx, sql string, tasks []uuid.UUID) ([]T, error) {
+	tasks = slices.DeleteFunc(tasks, func(id uuid.UUID) bool { return id == uuid.Nil })
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	const doing = "look at the tasks of investigations"
+	rows, err := tx.Query(ctx, sql, tasks)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	return found, translate(doing, err)
+}
+
 func scanRedrive(row pgx.CollectableRow) (r dlq.Redrive, err error) {
 	var operation pgtype.UUID
 	var finished pgtype.Timestamptz
-	err = row.Scan(&r.ID, &r.Generation, &operation, &r.EventID, &r.OutboxID, &r.InPlace, &r.Target, &r.Edited, &r.Actor, &r.State, &r.CreatedAt, &finished)
+	err = row.Scan(&r.ID, &r.Generation, &operation, &r.EventID, &r.OutboxID, &r.InPlace, &r.Target, &r.Edited, &r.Actor, &r.State,
+		&r.CreatedAt, &finished)
 	r.Operation, r.FinishedAt = operation.Bytes, finished.Time
 	return r, err
 }

@@ -26,7 +26,7 @@ func (r *redriving) failAgain(n int, letter func(e sent, n int) dlq.Record) (ope
 func TestConsumersThatFailAgainHaltAnOperation(t *testing.T) {
 	t.Parallel()
 	ours := func(e sent, place dlq.Place, offset int64) dlq.Record {
-		return givenUpBy(t, "billing", offset, place, message.Header{Name: message.HeaderEventID, Value: []byte(e.EventID.String())},
+		return givenUpBy(t, "billing", offset, place, message.Header{Name: message.HeaderEventID, Value: []byte(message.RedriveEventID(headerOf(e, message.HeaderRedriveOf)).String())},
 			message.Header{Name: dlq.HeaderReplayID, Value: []byte(headerOf(e, dlq.HeaderReplayID))})
 	}
 	for name, c := range map[string]struct {
@@ -56,7 +56,7 @@ func TestConsumersThatFailAgainHaltAnOperation(t *testing.T) {
 			opened := r.failAgain(out, c.letter)
 			r.step()
 			o = r.operation(o.UUID)
-			if o.State != dlq.Halted || o.CameBack != int64(out) || o.Delivered != 0 || o.Done != int64(out) || !strings.Contains(o.Error, "came back dead") {
+			if o.State != dlq.Halted || o.CameBack != int64(out) || o.Delivered != 0 || o.Done != int64(out) || !strings.Contains(o.Error, "became dead letters again") {
 				t.Fatalf("%s, %s: %d were sent: %+v", name, way, out, o)
 			}
 			for i, second := range opened {

@@ -117,7 +117,7 @@ func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 		if err != nil || len(entries) != 1 {
 			return errors.Join(err, errors.New("not one investigation is there"))
 		}
-		_, _, err = purgeEntries(ctx, tx, r.exceptions, entries, false)
+		_, _, _, err = purgeEntries(ctx, tx, r.exceptions, entries, false)
 		return err
 	}
 	within := func(f func(context.Context, *redriving, pgx.Tx) error) func(context.Context, *redriving) error {
@@ -188,7 +188,7 @@ func TestAPurgeAndAFollowerDoNotCross(t *testing.T) {
 		ended <- err
 	}()
 	if !untilWaitingOr(t, r, ended) {
-		t.Error("nobody waits for the purge")
+		t.Error("no session waits for the purge")
 	}
 	pgtest.Exec(t, purge, `select from postrider.dlq_entry where dlq_entry_uuid = any ($1) for update nowait`, entries)
 	if err := errors.Join(purge.Commit(t.Context()), <-ended); err != nil {

@@ -39,7 +39,8 @@ func closeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, c closi
 	if err != nil || len(closed) == 0 {
 		return nil, err
 	}
-	return closed, releaseKeys(ctx, tx, exceptions, closed)
+	_, err = releaseKeys(ctx, tx, exceptions, closed)
+	return closed, err
 }
 
 func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error) {
@@ -51,13 +52,24 @@ func closePending(ctx context.Context, tx pgx.Tx, c closing) ([]uuid.UUID, error
 	return closed, translate("close investigations", err)
 }
 
-// releaseKeys lets the keys go that the events of closed investigations halt: no person works any more on these events.
-func releaseKeys(ctx context.Context, tx pgx.Tx, exceptions Exceptions, closed []uuid.UUID) error {
-	events, err := haltingEvents(ctx, tx, exceptions, closed)
-	if err != nil || len(events) == 0 {
-		return err
+// releaseKeys lets the keys go that the events of closed investigations halt, and returns these events: no person works any
+// more on them.
+func releaseKeys(ctx context.Context, tx pgx.Tx, exceptions Exceptions, closed []uuid.UUID) ([]int64, error) {
+	halting, err := haltingEvents(ctx, tx, exceptions, closed)
+	if err != nil || len(halting) == 0 {
+		return nil, err
 	}
-	return exceptions.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events)))
+	events := slices.Sorted(maps.Keys(halting))
+	return events, exceptions.ReleaseKeys(ctx, tx, events)
+}
+
+// auditEvents adds to the details of a row of the audit log the events that went back to their place, or whose keys were let
+// go: an operator's transaction owes the log for them, too (access_owe).
+func auditEvents(details map[string]any, events []int64) map[string]any {
+	if len(events) > 0 {
+		details["events"] = events
+	}
+	return details
 }
 
 // haltingEvents returns the events of investigations that halt their key, each with its investigation.

@@ -55,6 +55,7 @@ func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
 	r.optional(string(l.OriginalRecord))
 	hops := int32(l.Hops)
 	r.int4(&hops)
+	r.optional(string(l.ErrorCategory))
 }
 
 // writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.
@@ -87,6 +88,7 @@ func writeEntry(r *row, c *opening, redactor *dlq.Redactor, now time.Time) {
 	r.uuid(c.first.TaskUUID)
 	r.optional(c.first.ConsumerGroup)
 	r.optional(c.first.DLQTopic)
+	r.optional(string(c.first.ErrorCategory))
 }
 
 // entryColumns are the parameters of entry_open.sql.
@@ -120,5 +122,6 @@ func entryColumns(cs []*opening, r *dlq.Redactor) []any {
 		column(cs, func(c C) pgtype.UUID { return nullUUID(c.first.TaskUUID) }),
 		column(cs, func(c C) string { return c.first.ConsumerGroup }),
 		column(cs, func(c C) string { return c.first.DLQTopic }),
+		column(cs, func(c C) string { return string(c.first.ErrorCategory) }),
 	}
 }

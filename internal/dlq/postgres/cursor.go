@@ -33,8 +33,11 @@ func parseCursor(s dlq.Search) (f found, err error) {
 	}
 	micros, err := strconv.ParseInt(parts[2], 10, 64)
 	id, err2 := uuid.Parse(parts[3])
-	if f = (found{id, time.UnixMicro(micros).UTC()}); err != nil || err2 != nil || f.At.Year() < 1 || f.At.Year() > 9999 {
+	if f = (found{id, time.UnixMicro(micros).UTC()}); err != nil || err2 != nil || !inYears(f.At) {
 		return f, fmt.Errorf("%w: after is not what an answer named as next", dlq.ErrRequest)
 	}
 	return f, nil
 }
+
+// inYears reports whether a time has a year that PostgreSQL and JSON can both hold.
+func inYears(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9999 }

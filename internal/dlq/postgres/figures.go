@@ -26,6 +26,37 @@ func (d *Investigations) GroupHours(ctx context.Context, groups []uuid.UUID) (ma
 	})
 }
 
+// GroupStates counts groups by their state, as ListGroups does, and all pending investigations.
+func (d *Investigations) GroupStates(ctx context.Context) (groups map[dlq.GroupState]int64, pending int64, err error) {
+	groups = map[dlq.GroupState]int64{}
+	return groups, pending, d.readPlanned(ctx, "count groups", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, groupStates)
+		if err != nil {
+			return err
+		}
+		var state dlq.GroupState
+		var n, open int64
+		_, err = pgx.ForEachRow(rows, []any{&state, &n, &open}, func() error { groups[state], pending = n, pending+open; return nil })
+		return err
+	})
+}
+
+// Groups returns groups by their ids, in the order of the ids. An unknown id is left out.
+func (d *Investigations) Groups(ctx context.Context, ids []uuid.UUID) (groups []dlq.Group, err error) {
+	return groups, d.readByKey(ctx, "groups", func(ctx context.Context, tx pgx.Tx) (err error) {
+		groups, err = readGroups(ctx, tx, ids)
+		return err
+	})
+}
+
+// PendingOf is how many investigations about subjects of a type are pending.
+func (d *Investigations) PendingOf(ctx context.Context, t dlq.SubjectType) (n int64, err error) {
+	return n, d.readPlanned(ctx, "count pending investigations", func(ctx context.Context, tx pgx.Tx) error {
+		var counters int64
+		return tx.QueryRow(ctx, searchKinds, dlq.Pending, "", t).Scan(&n, &counters)
+	})
+}
+
 // openedAtOnce is how many investigations one OpenedSince counts.
 const openedAtOnce = 20_000
 

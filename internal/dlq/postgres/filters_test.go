@@ -1,12 +1,15 @@
 package postgres
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -93,6 +96,43 @@ func TestAPurgeSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
+// TestPurgeableIsWhatAPurgeRemoves: an investigation that was opened at OlderThan is not older, a reason that no group has
+// is no text to look for, and an estimate is said to be one.
+func TestPurgeableIsWhatAPurgeRemoves(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	r.many(4)
+	d := r.investigations
+	page, err := d.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Limit: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := page.Entries[0]
+	later := newest.CreatedAt.Add(time.Minute)
+	for what, c := range map[string]struct {
+		older time.Time
+		f     dlq.Filter
+		want  string
+	}{
+		"all":                     {later, dlq.Filter{}, "4 true"},
+		"the newest is not older": {newest.CreatedAt, dlq.Filter{}, "3 true"},
+		"a text":                  {later, dlq.Filter{Message: newest.ErrorMessage[:4]}, "4 true"},
+		"a reason of no group":    {later, dlq.Filter{Word: newest.ErrorMessage[:4]}, "0 true"},
+	} {
+		p := dlq.Purge{OlderThan: c.older, Filter: c.f, Limit: 10, Actor: "ada"}
+		if n, exact, err := d.Purgeable(t.Context(), p); err != nil || fmt.Sprint(n, exact) != c.want {
+			t.Errorf("%s: %d %t, %v, want %s", what, n, exact, err, c.want)
+		}
+	}
+	if _, _, err := d.Purgeable(t.Context(), dlq.Purge{Entries: []uuid.UUID{newest.UUID}, Limit: 10, Actor: "ada"}); !errors.Is(err, dlq.ErrRequest) {
+		t.Errorf("named: %v", err)
+	}
+	d.bounds = bounds{walk: 1, pairs: 1, merge: 1, exactly: 1, skim: 1}
+	if _, exact, err := d.Purgeable(t.Context(), dlq.Purge{OlderThan: later, Limit: 10, Actor: "ada"}); err != nil || exact {
+		t.Errorf("an estimate: %t, %v", exact, err)
+	}
+}
+
 // TestTotalsAgree: every page of a search says the same total, counted or estimated, and a client that counts pages by it
 // comes to the last investigation.
 func TestTotalsAgree(t *testing.T) {
@@ -132,6 +172,57 @@ func TestTotalsAgree(t *testing.T) {
 					byCursor.After = page.Next
 				}
 			}
+		}
+	}
+}
+
+// TestAPurgeLooksAgainUnderItsLock: an investigation that no longer fits the filter when it is locked stays. Between the
+// search and the lock a person may have closed it, assigned it to another, or moved it into another group.
+func TestAPurgeLooksAgainUnderItsLock(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	entry := r.record(dlq.Decode(givenUpBy(t, "billing", 1, dlq.Place{})))
+	e, err := r.investigations.Show(t.Context(), entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits := dlq.Filter{Status: e.Status, Reason: e.Reason, Subject: e.Subject, Topic: e.Topic, ErrorCode: e.ErrorCode, Group: e.GroupUUID,
+		ConsumerGroup: "billing", DLQTopic: e.Letters[0].DLQTopic, Word: e.Word, From: e.CreatedAt}
+	locked := func(f dlq.Filter) int {
+		t.Helper()
+		n := 0
+		err := r.investigations.transact(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
+			found, err := lockPurged(ctx, tx, dlq.Purge{OlderThan: time.Now().Add(time.Minute), Filter: f, Limit: 1, Actor: "ada"}, []uuid.UUID{entry})
+			n = len(found)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := locked(fits); n != 1 {
+		t.Fatalf("what fits %+v is not purged", fits)
+	}
+	for what, change := range map[string]func(*dlq.Filter){
+		"status":         func(f *dlq.Filter) { f.Status = dlq.Cancelled },
+		"reason":         func(f *dlq.Filter) { f.Reason = dlq.StalenessTimeout },
+		"type":           func(f *dlq.Filter) { f.Subject.Type = dlq.SubjectTask },
+		"subject":        func(f *dlq.Filter) { f.Subject.ID = "another" },
+		"topic":          func(f *dlq.Filter) { f.Topic = "another" },
+		"error code":     func(f *dlq.Filter) { f.ErrorCode = "ANOTHER" },
+		"group":          func(f *dlq.Filter) { f.Group = uuid.New() },
+		"assignee":       func(f *dlq.Filter) { f.Assignee = "bob" },
+		"consumer group": func(f *dlq.Filter) { f.ConsumerGroup = "another" },
+		"letters' topic": func(f *dlq.Filter) { f.DLQTopic = "another" },
+		"event":          func(f *dlq.Filter) { f.EventID = uuid.New() },
+		"word":           func(f *dlq.Filter) { f.Word = "another" },
+		"text":           func(f *dlq.Filter) { f.Message = "another" },
+		"from":           func(f *dlq.Filter) { f.From = time.Now().Add(time.Hour) },
+	} {
+		f := fits
+		if change(&f); locked(f) != 0 {
+			t.Errorf("an investigation of another %s is purged", what)
 		}
 	}
 }

@@ -154,7 +154,8 @@ func endRedrives(ctx context.Context, tx pgx.Tx, open []openRedrive) ([]dlq.Ende
 	if len(open) == 0 {
 		return nil, nil
 	}
-	standings, err := eventStandings(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }), column(open, func(o openRedrive) uuid.UUID { return o.Event }))
+	standings, err := eventStandings(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }),
+		column(open, func(o openRedrive) uuid.UUID { return o.Event }))
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (r *Redriver) ForgetClosed(ctx context.Context, keep time.Duration, limit i
 }
 
 // ForgetOperations removes an operation that ended longer ago than keep, with its items. One with many items is removed by
-// several calls, each of which removes limit rows of a kind at most. It returns how many operations are gone for good, and
+// several calls; each call removes limit rows of a kind at most. It returns how many operations are gone for good, and
 // whether another call may find more.
 func (r *Redriver) ForgetOperations(ctx context.Context, keep time.Duration, limit int) (gone int, more bool, err error) {
 	const doing = "remove old operations"

@@ -98,7 +98,7 @@ func TestOldOperationsAreRemoved(t *testing.T) {
 		}
 	}
 	if n := r.count(`select count(*) from postrider.dlq_operation_item`); n != 3 {
-		t.Errorf("%d items are left, want those of the open one", n)
+		t.Errorf("%d items are left, want the items of the open one", n)
 	}
 	if n := r.count(`select count(*) from postrider.dlq_redrive where dlq_operation_uuid is null and outcome = 'delivered'`); n != 25 {
 		t.Errorf("%d redrives are left, want 25", n)
@@ -212,7 +212,7 @@ func TestOnlyLettersOfInvestigationsAreSent(t *testing.T) {
 		}
 		return id
 	}
-	for name, letter := range map[string]string{"of nobody": "event:none:1", "closed": letterOf(1), "purged": letterOf(2), "on its way": letterOf(3)} {
+	for name, letter := range map[string]string{"of no event": "event:none:1", "closed": letterOf(1), "purged": letterOf(2), "on its way": letterOf(3)} {
 		var refused *pgconn.PgError
 		if err := redrive(letter); !errors.As(err, &refused) || refused.Code != "55000" || refused.Hint == "" {
 			t.Errorf("%s: %v", name, err)

@@ -17,14 +17,14 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// scanGroup reads a group, and the further columns of the query.
-func scanGroup(row pgx.CollectableRow, more ...any) (g dlq.Group, err error) {
+// scanGroup reads a group.
+func scanGroup(row pgx.CollectableRow) (g dlq.Group, err error) {
 	var parts []byte
 	var topic, assignee, note *string
 	var muted, resolved pgtype.Timestamptz
 	var last, merged pgtype.UUID
-	err = row.Scan(append([]any{&g.UUID, &g.Fingerprint, &g.Version, &parts, &g.Title, &topic, &g.Word, &g.State, &muted, &g.Total, &g.Entries,
-		&g.Pending, &g.Occurrences, &g.FirstSeenAt, &g.LastSeenAt, &resolved, &last, &assignee, &note, &g.CreatedAt, &g.UpdatedAt, &merged}, more...)...)
+	err = row.Scan(&g.UUID, &g.Fingerprint, &g.Version, &parts, &g.Title, &topic, &g.Word, &g.State, &muted, &g.Total, &g.Entries,
+		&g.Pending, &g.Occurrences, &g.FirstSeenAt, &g.LastSeenAt, &resolved, &last, &assignee, &note, &g.CreatedAt, &g.UpdatedAt, &merged)
 	if err != nil {
 		return g, err
 	}
@@ -43,27 +43,40 @@ func (d *Investigations) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq
 	if err != nil {
 		return dlq.GroupPage{}, err
 	}
-	where := []any{q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text)}
 	var page dlq.GroupPage
-	return page, d.readPlanned(ctx, "list groups", func(ctx context.Context, tx pgx.Tx) error {
-		var places []int64
-		b := &pgx.Batch{}
-		queueValue(b, &page.Total, groupTotal, where...)
-		queueRows(b, &page.Groups, func(row pgx.CollectableRow) (dlq.Group, error) {
-			var place int64
-			g, err := scanGroup(row, &place)
-			places = append(places, place)
-			return g, err
-		}, (&search{Search: dlq.Search{Ascending: q.Ascending}}).directed(groupList), with(where, q.OrderBy, place, after, q.Limit+1)...)
-		if err := send(ctx, tx, b); err != nil {
-			return err
-		}
-		if len(page.Groups) > q.Limit {
-			page.Groups = page.Groups[:q.Limit]
-			page.Next = groupCursor(q, places[q.Limit-1], page.Groups[q.Limit-1].UUID)
+	return page, d.readPlanned(ctx, "list groups", func(ctx context.Context, tx pgx.Tx) (err error) {
+		page, err = listGroups(ctx, tx, q, place, after)
+		return err
+	})
+}
+
+// listGroups reads a page of groups behind a place.
+func listGroups(ctx context.Context, tx pgx.Tx, q dlq.GroupSearch, place pgtype.Int8, after pgtype.UUID) (page dlq.GroupPage, err error) {
+	list := (&search{Search: dlq.Search{Ascending: q.Ascending}}).directed(groupList)
+	rows, err := tx.Query(ctx, list, q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text), q.OrderBy, place, after, q.Limit+1)
+	if err != nil {
+		return page, err
+	}
+	var ids []uuid.UUID
+	var places []int64
+	var id pgtype.UUID
+	var at pgtype.Int8
+	if _, err := pgx.ForEachRow(rows, []any{&page.Total, &id, &at}, func() error {
+		if id.Valid { // else there is only the total
+			ids, places = append(ids, id.Bytes), append(places, at.Int64)
 		}
 		return nil
-	})
+	}); err != nil || len(ids) == 0 {
+		return page, err
+	}
+	if len(ids) > q.Limit {
+		page.Next = groupCursor(q, places[q.Limit-1], ids[q.Limit-1])
+		ids = ids[:q.Limit]
+	}
+	b := &pgx.Batch{}
+	b.Queue(known)
+	queueRows(b, &page.Groups, scanGroup, groupGet, ids)
+	return page, send(ctx, tx, b)
 }
 
 func groupCursor(q dlq.GroupSearch, place int64, id uuid.UUID) string {
@@ -95,10 +108,11 @@ func (d *Investigations) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.Group
 	var detail dlq.GroupDetail
 	return detail, d.readPlanned(ctx, fmt.Sprintf("group %s", id), func(ctx context.Context, tx pgx.Tx) error {
 		var one []dlq.Group
+		var related []uuid.UUID
 		var recommended pgtype.UUID
 		detail.Statuses = map[dlq.Status]int64{}
 		b := &pgx.Batch{}
-		queueRows(b, &one, func(row pgx.CollectableRow) (dlq.Group, error) { return scanGroup(row) }, groupGet, id)
+		queueRows(b, &one, scanGroup, groupGet, []uuid.UUID{id})
 		queueValue(b, &recommended, groupRecommend, id)
 		b.Queue(groupStatuses, id).Query(func(rows pgx.Rows) error {
 			var status dlq.Status
@@ -108,7 +122,8 @@ func (d *Investigations) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.Group
 		})
 		queueRows(b, &detail.Hours, pgx.RowToStructByPos[dlq.HourCount], groupHours, id, dlq.GroupHours)
 		queueRows(b, &detail.Partitions, pgx.RowToStructByPos[dlq.PartitionCount], groupPartitions, id, dlq.GroupSample)
-		queueRows(b, &detail.Related, pgx.RowTo[uuid.UUID], groupRelated, id, dlq.GroupRelated)
+		queueRows(b, &detail.Variants, pgx.RowToStructByPos[dlq.GroupVariant], groupVariants, id, dlq.GroupSample, dlq.GroupVariants)
+		queueRows(b, &related, pgx.RowTo[uuid.UUID], groupRelated, id, dlq.GroupRelated)
 		if err := send(ctx, tx, b); err != nil {
 			return err
 		}
@@ -117,20 +132,33 @@ func (d *Investigations) ShowGroup(ctx context.Context, id uuid.UUID) (dlq.Group
 		}
 		detail.Group, detail.Recommended = one[0], recommended.Bytes
 		detail.Why = detail.Parts.Explain()
-		return nil
+		if len(related) == 0 {
+			return nil
+		}
+		var err error
+		detail.Related, err = readGroups(ctx, tx, related)
+		return err
 	})
 }
 
+// readGroups reads groups by their ids, in the order of the ids. One that is not there is left out.
+func readGroups(ctx context.Context, tx pgx.Tx, ids []uuid.UUID) ([]dlq.Group, error) {
+	rows, err := tx.Query(ctx, groupGet, ids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanGroup)
+}
+
 func oneGroup(ctx context.Context, tx pgx.Tx, id uuid.UUID) (dlq.Group, error) {
-	rows, err := tx.Query(ctx, groupGet, id)
+	found, err := readGroups(ctx, tx, []uuid.UUID{id})
 	if err != nil {
 		return dlq.Group{}, err
 	}
-	g, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (dlq.Group, error) { return scanGroup(row) })
-	if errors.Is(err, pgx.ErrNoRows) {
-		return g, fmt.Errorf("group %s: %w", id, dlq.ErrNotFound)
+	if len(found) == 0 {
+		return dlq.Group{}, fmt.Errorf("group %s: %w", id, dlq.ErrNotFound)
 	}
-	return g, err
+	return found[0], nil
 }
 
 // ChangeGroup implements dlq.Investigations.
@@ -143,6 +171,12 @@ func (d *Investigations) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.Gr
 		before, pending, err := lockGroup(ctx, tx, id)
 		if err != nil {
 			return err
+		}
+		if g, err = oneGroup(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := dlq.NotTaken(g.Assignee, c.IfAssignee, c.Assignee); err != nil {
+			return fmt.Errorf("group %s: %w", id, err)
 		}
 		after := before
 		if before == dlq.GroupNew {
@@ -157,9 +191,6 @@ func (d *Investigations) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.Gr
 				after = dlq.GroupResolved
 			}
 		case before == dlq.GroupMuted:
-			if g, err = oneGroup(ctx, tx, id); err != nil {
-				return err
-			}
 			until = nullTime(g.MutedUntil)
 		}
 		if _, err := tx.Exec(ctx, groupChange, id, c.Note, c.Assignee, after, until); err != nil {
@@ -220,7 +251,8 @@ func (d *Investigations) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.G
 		if err != nil {
 			return translate("close the investigations of a group", err)
 		}
-		if err := releaseKeys(ctx, tx, d.exceptions, closed); err != nil {
+		released, err := releaseKeys(ctx, tx, d.exceptions, closed)
+		if err != nil {
 			return err
 		}
 		done.Closed = len(closed)
@@ -230,7 +262,7 @@ func (d *Investigations) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.G
 		if done.Closed == 0 {
 			return nil
 		}
-		return d.audit.Audit(ctx, tx, r.Actor, "group.resolve", "group", id.String(), map[string]any{
-			"closed": done.Closed, "entries": closed, "left": done.Left, "status": r.Status, "until": done.Until.UTC().Format(time.RFC3339Nano)})
+		return d.audit.Audit(ctx, tx, r.Actor, "group.resolve", "group", id.String(), auditEvents(map[string]any{
+			"closed": done.Closed, "entries": closed, "left": done.Left, "status": r.Status, "until": done.Until.UTC().Format(time.RFC3339Nano)}, released))
 	})
 }

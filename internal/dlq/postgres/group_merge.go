@@ -34,7 +34,8 @@ func (d *Investigations) MergeGroups(ctx context.Context, m dlq.GroupMerge) (don
 			return err
 		}
 		done.Left = rest.Entries
-		return d.audit.Audit(ctx, tx, m.Actor, "group.merge", "group", m.Group.String(), map[string]any{"into": m.Into, "moved": done.Moved, "left": done.Left})
+		return d.audit.Audit(ctx, tx, m.Actor, "group.merge", "group", m.Group.String(),
+			map[string]any{"into": m.Into, "moved": done.Moved, "left": done.Left})
 	})
 	return done, err
 }
@@ -55,7 +56,7 @@ func (d *Investigations) SplitGroup(ctx context.Context, s dlq.GroupSplit) (grou
 		var sources []dlq.Group
 		var entries []dlq.Entry
 		b := &pgx.Batch{}
-		queueRows(b, &sources, func(row pgx.CollectableRow) (dlq.Group, error) { return scanGroup(row) }, groupSources, s.Group)
+		queueRows(b, &sources, scanGroup, groupSources, s.Group)
 		queueRows(b, &entries, scanEntry, entryMany, distinctIDs(s.Entries))
 		if err := send(ctx, tx, b); err != nil {
 			return err
@@ -70,7 +71,8 @@ func (d *Investigations) SplitGroup(ctx context.Context, s dlq.GroupSplit) (grou
 		for _, p := range parts {
 			raw, _ := json.Marshal(p.Parts) // strings always can be
 			var id uuid.UUID
-			err := tx.QueryRow(ctx, groupSplit, s.Group, p.Entries, p.Fingerprints, dlq.FingerprintVersion, string(raw), p.Parts.Title(), p.Word, s.Actor).Scan(&id)
+			err := tx.QueryRow(ctx, groupSplit, s.Group, p.Entries, p.Fingerprints, dlq.FingerprintVersion, string(raw), p.Parts.Title(),
+				p.Word, s.Actor).Scan(&id)
 			if err != nil {
 				return notAsGroupsAre(fmt.Sprintf("split group %s", s.Group), err)
 			}
@@ -79,7 +81,8 @@ func (d *Investigations) SplitGroup(ctx context.Context, s dlq.GroupSplit) (grou
 				return err
 			}
 			groups = append(groups, g)
-			if err := d.audit.Audit(ctx, tx, s.Actor, "group.split", "group", s.Group.String(), map[string]any{"into": id, "entries": p.Entries}); err != nil {
+			if err := d.audit.Audit(ctx, tx, s.Actor, "group.split", "group", s.Group.String(),
+				map[string]any{"into": id, "entries": p.Entries}); err != nil {
 				return err
 			}
 		}

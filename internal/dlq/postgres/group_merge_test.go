@@ -73,7 +73,7 @@ func TestMergedGroupsStayMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, m := range map[string]dlq.GroupMerge{
-		"nobody": {Group: from, Into: far}, "itself": {Group: far, Into: far, Actor: "ada"}, "nothing": {Into: far, Actor: "ada"},
+		"no actor": {Group: from, Into: far}, "itself": {Group: far, Into: far, Actor: "ada"}, "nothing": {Into: far, Actor: "ada"},
 		"into one that was merged": {Group: far, Into: into, Actor: "ada"},
 	} {
 		_, err := d.MergeGroups(t.Context(), m)
@@ -127,8 +127,8 @@ func TestSplitGroupsStaySplit(t *testing.T) {
 	r := newRedriving(t)
 	d := r.people()
 	now := time.Now()
-	record := func(n int, column string) uuid.UUID {
-		return r.record(failing(n, fmt.Sprintf(`row %d: null in column "%s"`, n, column), now.Add(time.Duration(n)*time.Second)))
+	record := func(n int, field string) uuid.UUID {
+		return r.record(failing(n, fmt.Sprintf(`row %d: null in field "%s"`, n, field), now.Add(time.Duration(n)*time.Second)))
 	}
 	email, street, street2, zip := record(1, "email"), record(2, "street"), record(3, "street"), record(4, "zip")
 	group := groupOf(t, r.subject, email)
@@ -257,7 +257,7 @@ func TestASplitLocksAllInvestigationsFirst(t *testing.T) {
 		ended <- err
 	}()
 	if !untilWaitingOr(t, r, ended) {
-		t.Error("nobody waits for the investigation")
+		t.Error("no session waits for the investigation")
 	}
 	pgtest.Exec(t, other, `select from postrider.dlq_group where dlq_group_uuid = any ($1) for no key update nowait`, []uuid.UUID{into, from})
 	if err := errors.Join(other.Commit(t.Context()), <-ended); err != nil {
@@ -290,7 +290,7 @@ func TestRootCausesAreShown(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, page.Entries, err)
 		}
 	}
-	if g, err := d.ShowGroup(t.Context(), e.GroupUUID); err != nil || g.Title != "x.Duplicate: key # at com.acme.Orders.save (orders)" {
+	if g, err := d.ShowGroup(t.Context(), e.GroupUUID); err != nil || g.Title != "x.Duplicate: key … at com.acme.Orders.save" {
 		t.Errorf("%q, %v", g.Title, err)
 	}
 	s, err := d.Stats(t.Context())

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
@@ -38,7 +40,7 @@ func TestTheLifeOfAGroup(t *testing.T) {
 	id := groupOf(t, r.subject, first)
 	g := wantState(t, d, id, dlq.GroupNew, 1)
 	if g.Total != 1 || g.Entries != 1 || g.Occurrences != 1 || g.LastEntryUUID != first || g.Recommended != first || g.Topic != "orders" ||
-		g.Word != "invalid_record" || g.Title != "INVALID_RECORD: row # refused (orders)" || g.Statuses[dlq.Pending] != 1 ||
+		g.Word != "invalid_record" || g.Title != "Row … refused" || g.Statuses[dlq.Pending] != 1 ||
 		!slices.Contains(g.Why, "message, without what varies: row # refused") || len(g.Hours) != 1 || g.Hours[0].Opened != 1 ||
 		!slices.Equal(g.Partitions, []dlq.PartitionCount{{Topic: "postrider.dlq", Letters: 1}}) {
 		t.Errorf("%+v", g)
@@ -257,13 +259,15 @@ func TestListingGroups(t *testing.T) {
 		q    dlq.GroupSearch
 		want []string
 	}{
-		"topic":    {dlq.GroupSearch{Topic: "payments"}, []string{"dd", "bb"}},
-		"code":     {dlq.GroupSearch{ErrorCode: "INVALID_RECORD"}, []string{"ee", "cc", "aa"}},
-		"text":     {dlq.GroupSearch{Text: "C (ORD"}, []string{"cc"}},
-		"wildcard": {dlq.GroupSearch{Text: "%"}, nil},
-		"state":    {dlq.GroupSearch{State: dlq.GroupNew, Limit: 1000}, []string{"ee", "dd", "cc", "bb", "aa"}},
-		"none":     {dlq.GroupSearch{State: dlq.GroupRegressed}, nil},
-		"assignee": {dlq.GroupSearch{Assignee: "bob"}, nil},
+		"topic":     {dlq.GroupSearch{Topic: "payments"}, []string{"dd", "bb"}},
+		"code":      {dlq.GroupSearch{ErrorCode: "INVALID_RECORD"}, []string{"ee", "cc", "aa"}},
+		"title":     {dlq.GroupSearch{Text: "CC"}, []string{"cc"}},
+		"its code":  {dlq.GroupSearch{Text: "other"}, []string{"dd", "bb"}},
+		"its topic": {dlq.GroupSearch{Text: "Payment"}, []string{"dd", "bb"}},
+		"wildcard":  {dlq.GroupSearch{Text: "%"}, nil},
+		"state":     {dlq.GroupSearch{State: dlq.GroupNew, Limit: 1000}, []string{"ee", "dd", "cc", "bb", "aa"}},
+		"none":      {dlq.GroupSearch{State: dlq.GroupRegressed}, nil},
+		"assignee":  {dlq.GroupSearch{Assignee: "bob"}, nil},
 	} {
 		if got := titles(test.q); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v", name, got)
@@ -277,6 +281,15 @@ func TestListingGroups(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// Behind the last group there is none, and all are counted.
+	last, err := d.ListGroups(t.Context(), dlq.GroupSearch{OrderBy: dlq.GroupsByTotal, Limit: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, r.subject.pool, `update postrider.dlq_group set total = total + 100 where parts->>'message' = 'aa'`)
+	if page, err := d.ListGroups(t.Context(), dlq.GroupSearch{OrderBy: dlq.GroupsByTotal, Limit: 4, After: last.Next}); err != nil || len(page.Groups) != 0 || page.Total != 5 {
+		t.Errorf("behind the last: %d groups of %d, %v", len(page.Groups), page.Total, err)
+	}
 	g, err := d.ListGroups(t.Context(), dlq.GroupSearch{Text: "dd"})
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +297,105 @@ func TestListingGroups(t *testing.T) {
 	detail, err := d.ShowGroup(t.Context(), g.Groups[0].UUID)
 	if err != nil || len(detail.Related) != 1 {
 		t.Errorf("related to %v, %v", detail.Related, err)
+	}
+}
+
+// TestGroupsAreReadOnce: a page of groups and their number take one look at each group, and so do the numbers of all states.
+func TestGroupsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	const groups, limit = 1000, 10
+	r := newRedriving(t)
+	mustExec(t, r.subject.pool, `insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, topic, first_seen_at, last_seen_at, total, entries, pending)
+		select 'f' || i, 1, '{}', 'group ' || i, 't', now(), now(), 1, 1, 1 from generate_series(1, $1::integer) i`, groups)
+	for name, read := range map[string]func(pgx.Tx) (int, error){
+		"a page": func(tx pgx.Tx) (int, error) {
+			page, err := listGroups(t.Context(), tx, dlq.GroupSearch{OrderBy: dlq.GroupsByWorst, Limit: limit}, pgtype.Int8{}, pgtype.UUID{})
+			if len(page.Groups) != limit {
+				t.Errorf("%d groups", len(page.Groups))
+			}
+			return int(page.Total), err
+		},
+		"the numbers": func(tx pgx.Tx) (n int, err error) {
+			rows, err := tx.Query(t.Context(), groupStates)
+			if err != nil {
+				return 0, err
+			}
+			var state string
+			var of, pending int
+			_, err = pgx.ForEachRow(rows, []any{&state, &of, &pending}, func() error { n += of; return nil })
+			return n, err
+		},
+	} {
+		err := pgx.BeginTxFunc(t.Context(), r.subject.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
+			const looks = `select pg_stat_get_xact_tuples_returned($1::regclass) + pg_stat_get_xact_tuples_fetched($1::regclass)`
+			var before, after int
+			if err := tx.QueryRow(t.Context(), looks, "postrider.dlq_group").Scan(&before); err != nil {
+				return err
+			}
+			total, err := read(tx)
+			if err != nil {
+				return err
+			}
+			if err := tx.QueryRow(t.Context(), looks, "postrider.dlq_group").Scan(&after); err != nil {
+				return err
+			}
+			if total != groups || after-before > groups+10*limit {
+				t.Errorf("%s: %d groups with %d reads", name, total, after-before)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCountsOfGroupsAreThoseOfTheLists: of every state, merged groups left out.
+func TestCountsOfGroupsAreThoseOfTheLists(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	d := r.people()
+	var ids []uuid.UUID
+	for i, word := range []string{"aa", "bb", "cc", "dd", "ee"} {
+		ids = append(ids, groupOf(t, r.subject, r.record(failing(i, word, time.Now()))))
+	}
+	task := dlqtest.Letters(dlqtest.Event(77, 1))[0]
+	task.Subject = dlq.Subject{Type: dlq.SubjectTask, ID: uuid.NewString()}
+	r.record(task)
+	if _, err := d.ChangeGroup(t.Context(), ids[0], dlq.GroupChange{Muted: ref(true), Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.ResolveGroup(t.Context(), ids[1], dlq.GroupResolution{Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.MergeGroups(t.Context(), dlq.GroupMerge{Group: ids[2], Into: ids[3], Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	states, pending, err := d.GroupStates(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range dlq.GroupStates() {
+		page, err := d.ListGroups(t.Context(), dlq.GroupSearch{State: state})
+		if err != nil || states[state] != page.Total {
+			t.Errorf("%s: %d, the list has %d, %v", state, states[state], page.Total, err)
+		}
+	}
+	for _, f := range []dlq.Filter{{Status: dlq.Pending}, {Status: dlq.Pending, Subject: dlq.Subject{Type: dlq.SubjectTask}}} {
+		page, err := d.Find(t.Context(), dlq.Search{Filter: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Subject.Type != "" {
+			pending, err = d.PendingOf(t.Context(), f.Subject.Type)
+		}
+		if err != nil || pending != page.Total || pending == 0 {
+			t.Errorf("%+v: %d are pending, the list has %d, %v", f, pending, page.Total, err)
+		}
+	}
+	groups, err := d.Groups(t.Context(), []uuid.UUID{ids[4], uuid.New(), ids[0]})
+	if err != nil || len(groups) != 2 || groups[0].UUID != ids[4] || groups[1].State != dlq.GroupMuted {
+		t.Errorf("groups %+v, %v", groups, err)
 	}
 }
 
@@ -300,7 +412,7 @@ func TestGroupsThatAreNotThere(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]dlq.GroupChange{
-		"nobody": {Note: ref("x")}, "nothing": {Actor: "ada"}, "until only": {Actor: "ada", Note: ref("x"), MutedUntil: time.Now()},
+		"no actor": {Note: ref("x")}, "nothing": {Actor: "ada"}, "until only": {Actor: "ada", Note: ref("x"), MutedUntil: time.Now()},
 		"until, unmuted": {Actor: "ada", Muted: ref(false), MutedUntil: time.Now()}, "year": {Actor: "ada", Muted: ref(true), MutedUntil: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		"long": {Actor: "ada", Note: ref(strings.Repeat("x", dlq.MaxNotes+1))}, "NUL": {Actor: "ada", Assignee: ref("\x00")},
 	} {
@@ -309,7 +421,7 @@ func TestGroupsThatAreNotThere(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]dlq.GroupResolution{
-		"nobody": {}, "pending": {Actor: "ada", Status: dlq.Pending}, "status": {Actor: "ada", Status: "x"},
+		"no actor": {}, "pending": {Actor: "ada", Status: dlq.Pending}, "status": {Actor: "ada", Status: "x"},
 		"year": {Actor: "ada", Until: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, "NUL": {Actor: "ada", Notes: "\x00"},
 	} {
 		if err := c.Check(); !errors.Is(err, dlq.ErrRequest) {

@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// TestARedriveKeepsItsIdentity: whoever gave a message up and however often, it is sent again as what inboxes know it by
+// TestARedriveKeepsItsIdentity: a message that anything gave up, and however often, is sent again as what inboxes know it by
 // since it was first sent, for the group that failed. The letter says the same to a replay.
 func TestARedriveKeepsItsIdentity(t *testing.T) {
 	t.Parallel()
@@ -36,11 +36,11 @@ func TestARedriveKeepsItsIdentity(t *testing.T) {
 			}},
 		"a record that a consumer gave up": {givenUpBy(t, "billing", 5, dlq.Place{}), "record:orders/3/5@1772366400000", "billing",
 			func(e sent) dlq.Record {
-				return givenUpBy(t, "billing", 6, dlq.Place{}, h(message.HeaderEventID, e.EventID.String()), h(message.HeaderRedriveOf, headerOf(e, message.HeaderRedriveOf)),
+				return givenUpBy(t, "billing", 6, dlq.Place{}, h(message.HeaderEventID, message.RedriveEventID(headerOf(e, message.HeaderRedriveOf)).String()), h(message.HeaderRedriveOf, headerOf(e, message.HeaderRedriveOf)),
 					h(dlq.HeaderReplayID, headerOf(e, dlq.HeaderReplayID)))
 			}},
 		"a record that Spring gave up": {foreign(), "record:orders/3/42@1700000000123", "billing", func(e sent) dlq.Record {
-			r := foreign(h(message.HeaderEventID, e.EventID.String()), h(message.HeaderRedriveOf, headerOf(e, message.HeaderRedriveOf)), h(dlq.HeaderReplayID, headerOf(e, dlq.HeaderReplayID)))
+			r := foreign(h(message.HeaderEventID, message.RedriveEventID(headerOf(e, message.HeaderRedriveOf)).String()), h(message.HeaderRedriveOf, headerOf(e, message.HeaderRedriveOf)), h(dlq.HeaderReplayID, headerOf(e, dlq.HeaderReplayID)))
 			r.Offset, r.Headers[5].Value = 10, []byte("\x00\x00\x00\x00\x00\x00\x00\x2b") // read anew in its topic
 			return r
 		}},

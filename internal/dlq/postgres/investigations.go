@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,18 +50,21 @@ func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change)
 	err := d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var before dlq.Status
 		var since *time.Time
-		var by string
-		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before, &since, &by); errors.Is(err, pgx.ErrNoRows) {
+		var by, assignee string
+		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before, &since, &by, &assignee); errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
 		} else if err != nil {
 			return translate(doing, err)
+		}
+		if err := dlq.NotTaken(assignee, c.IfAssignee, c.Assignee); err != nil {
+			return fmt.Errorf("investigation %s: %w", id, err)
 		}
 		after := before
 		var status *string
 		if c.Status != nil && *c.Status != before {
 			if before != dlq.Pending {
 				return fmt.Errorf("investigation %s: %w: it is %s since %s, by %s, and cannot become %s; when the same comes back, a new one is opened",
-					id, dlq.ErrClosed, before, value(since).UTC().Format(time.RFC3339), cmp.Or(by, "nobody that it names"), *c.Status)
+					id, dlq.ErrClosed, before, value(since).UTC().Format(time.RFC3339), cmp.Or(by, "an actor without a name"), *c.Status)
 			}
 			if going, err := entriesUnderWay(ctx, tx, []uuid.UUID{id}); err != nil {
 				return err
@@ -82,14 +84,16 @@ func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change)
 			return translate(doing, err)
 		}
 		action := "dlq.note"
+		var released []int64
 		if status != nil {
 			action = "dlq.resolve"
-			if err := releaseKeys(ctx, tx, d.exceptions, []uuid.UUID{id}); err != nil {
+			var err error
+			if released, err = releaseKeys(ctx, tx, d.exceptions, []uuid.UUID{id}); err != nil {
 				return err
 			}
 		}
-		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), map[string]any{
-			"before": before, "after": after, "notes": c.Notes != nil, "metadata": c.Metadata != nil, "assignee": c.Assignee})
+		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), auditEvents(map[string]any{
+			"before": before, "after": after, "notes": c.Notes != nil, "metadata": c.Metadata != nil, "assignee": c.Assignee}, released))
 	})
 	if err != nil {
 		return dlq.Entry{}, err
@@ -125,8 +129,7 @@ func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, er
 	if len(p.Entries) > 0 {
 		return d.purge(ctx, p, p.Entries)
 	}
-	q := dlq.Search{Filter: p.Filter, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
-	q.Filter.To, q.Filter.Limit, q.Filter.Offset = p.OlderThan.Add(-time.Microsecond), p.Limit, 0
+	q := purgeSearch(p)
 	var all dlq.Purged
 	for range purgePages {
 		var page dlq.Page
@@ -148,16 +151,37 @@ func (d *Investigations) Purge(ctx context.Context, p dlq.Purge) (dlq.Purged, er
 		}
 	}
 	// What is left is only a number to the caller: a failure here takes nothing back.
-	q.Filter.Limit, q.WithoutTotal, q.After = 1, false, ""
-	err := d.readPlanned(ctx, "count what is left", func(ctx context.Context, tx pgx.Tx) error {
-		page, _, err := find(ctx, tx, q, d.bounds)
-		all.Left, all.LeftExact = page.Total, page.TotalExact
-		return err
-	})
-	if err != nil && all.Entries == 0 {
+	var err error
+	if all.Left, all.LeftExact, err = d.Purgeable(ctx, p); err != nil && all.Entries == 0 {
 		return all, err
 	}
 	return all, nil
+}
+
+// Purgeable implements dlq.Investigations.
+func (d *Investigations) Purgeable(ctx context.Context, p dlq.Purge) (total int64, exact bool, err error) {
+	if err := p.Check(); err != nil {
+		return 0, false, err
+	}
+	if len(p.Entries) > 0 {
+		return 0, false, fmt.Errorf("%w: investigations that are named need no count; give older_than", dlq.ErrRequest)
+	}
+	q := purgeSearch(p)
+	q.Filter.Limit, q.WithoutTotal = 1, false
+	err = d.readPlanned(ctx, "count what a purge selects", func(ctx context.Context, tx pgx.Tx) error {
+		page, _, err := find(ctx, tx, q, d.bounds)
+		total, exact = page.Total, page.TotalExact
+		return err
+	})
+	return total, exact, err
+}
+
+// purgeSearch is the search for the investigations that a purge by age selects, the oldest first. The end of a search is
+// in it, and OlderThan is not.
+func purgeSearch(p dlq.Purge) dlq.Search {
+	q := dlq.Search{Filter: p.Filter, OrderBy: dlq.ByCreated, Ascending: true, WithoutTotal: true}
+	q.Filter.To, q.Filter.Limit, q.Filter.Offset = p.OlderThan.Add(-time.Microsecond), p.Limit, 0
+	return q
 }
 
 // purge removes the investigations in entries that p is about, in one transaction.
@@ -174,7 +198,7 @@ func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.
 		if err := allThere(p.Entries, found); err != nil {
 			return err
 		}
-		gone, holding, err := purgeEntries(ctx, tx, d.exceptions, found, p.ReleaseKeys)
+		gone, holding, released, err := purgeEntries(ctx, tx, d.exceptions, found, p.ReleaseKeys)
 		if err != nil {
 			return err
 		}
@@ -185,7 +209,7 @@ func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.
 		if done.Entries, done.Holding = len(gone), len(holding); len(gone) == 0 {
 			return nil
 		}
-		details := map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Filter.Word, "keys_released": p.ReleaseKeys}
+		details := auditEvents(map[string]any{"purged": done.Entries, "entries": gone, "reason": p.Filter.Word, "keys_released": p.ReleaseKeys}, released)
 		target := ""
 		if !p.OlderThan.IsZero() {
 			details["older_than"], details["filter"] = p.OlderThan, p.Filter
@@ -200,13 +224,20 @@ func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.
 	return done, nil
 }
 
-// lockPurged locks the investigations in entries that p is about.
+// lockPurged locks the investigations in entries that p is about, and returns them. They were found without a lock, so all
+// of its filter is asked for again.
 func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID) ([]uuid.UUID, error) {
 	const doing = "find investigations to purge"
 	if len(p.Entries) > 0 {
 		return lockEntries(ctx, tx, purgeLock, distinctIDs(entries))
 	}
-	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, pattern(p.Filter.Message), strings.ToLower(p.Filter.Word), p.Filter.Status)
+	f := p.Filter
+	which := &search{Search: dlq.Search{Filter: f}, tx: tx} // its groups and letters as they are now
+	if err := which.limit(ctx); err != nil {
+		return nil, translate(doing, err)
+	}
+	rows, err := tx.Query(ctx, purgeOld, entries, p.OlderThan, nullTime(f.From), f.Status, f.Reason, f.Subject.Type, f.Subject.ID,
+		which.within, f.Topic, f.ErrorCode, f.Assignee, pattern(f.Message), f.ConsumerGroup, f.DLQTopic, which.about)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
@@ -215,15 +246,16 @@ func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID
 }
 
 // purgeEntries removes investigations that the caller has locked. An investigation that holds a key is left, unless
-// release says to let its key go.
-func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, err error) {
+// release says to let its key go: released are the events that held one.
+func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, released []int64, err error) {
 	events, err := haltingEvents(ctx, tx, exceptions, found)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(events) > 0 && release {
-		if err := exceptions.ReleaseKeys(ctx, tx, slices.Sorted(maps.Keys(events))); err != nil {
-			return nil, nil, err
+		released = slices.Sorted(maps.Keys(events))
+		if err := exceptions.ReleaseKeys(ctx, tx, released); err != nil {
+			return nil, nil, nil, err
 		}
 	} else if len(events) > 0 {
 		holds := map[uuid.UUID]bool{}
@@ -238,12 +270,12 @@ func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found [
 		found = slices.DeleteFunc(slices.Clone(found), func(id uuid.UUID) bool { return holds[id] })
 	}
 	if len(found) == 0 {
-		return nil, holding, nil
+		return nil, holding, nil, nil
 	}
 	if _, err := tx.Exec(ctx, purgeDelete, found); err != nil {
-		return nil, nil, translate("purge investigations", err)
+		return nil, nil, nil, translate("purge investigations", err)
 	}
-	return found, holding, nil
+	return found, holding, released, nil
 }
 
 // transact runs f in a transaction that is bounded in time.

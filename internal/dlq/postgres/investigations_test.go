@@ -68,7 +68,7 @@ func TestOnlyLegalChanges(t *testing.T) {
 func TestChangesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]dlq.Change{
-		"nobody":         {Notes: ref("x")},
+		"no actor":       {Notes: ref("x")},
 		"nothing":        {Actor: "ada"},
 		"unknown status": {Status: ref(dlq.Status("open")), Actor: "ada"},
 		"long notes":     {Notes: ref(strings.Repeat("x", dlq.MaxNotes+1)), Actor: "ada"},
@@ -84,7 +84,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 	}
 	now := time.Now()
 	for name, p := range map[string]dlq.Purge{
-		"nobody":        {OlderThan: now, Limit: 1},
+		"no actor":      {OlderThan: now, Limit: 1},
 		"neither":       {Actor: "ada", Limit: 1},
 		"both":          {Actor: "ada", Limit: 1, OlderThan: now, Entries: []uuid.UUID{uuid.New()}},
 		"reason of ids": {Actor: "ada", Limit: 1, Filter: dlq.Filter{Word: "x"}, Entries: []uuid.UUID{uuid.New()}},

@@ -72,7 +72,8 @@ func (r *Redriver) Step(ctx context.Context) (int, time.Duration, error) {
 func (r *Redriver) postpone(ctx context.Context, o dlq.Operation, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postponeLimit)
 	defer cancel()
-	_, err := r.pool.Exec(ctx, operationPostpone, o.UUID, operationRetry.Microseconds(), strings.ToValidUTF8("failed for now: "+why.Error(), "?"), o.Done+o.Skipped+o.Failed)
+	_, err := r.pool.Exec(ctx, operationPostpone, o.UUID, operationRetry.Microseconds(),
+		strings.ToValidUTF8("failed for now: "+why.Error(), "?"), o.Done+o.Skipped+o.Failed)
 	return translate("postpone an operation", err)
 }
 
@@ -148,7 +149,7 @@ func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, i
 
 func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, there []uuid.UUID, b *dlq.OperationBatch, span *redriveSpan) error {
 	ctx = span.begin(ctx, r.tracer, len(there), o.Options.Target, o.UUID)
-	plan, err := planRedrive(ctx, tx, dlq.RedriveRequest{Entries: there, Target: o.Options.Target, MaxHops: o.Options.MaxHops, Repair: o.Options.Repair(), Operation: o.UUID, Actor: o.Actor})
+	plan, err := planRedrive(ctx, tx, operationRequest(o.UUID, o.Actor, o.Options, there))
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (r *Redriver) resolveItems(ctx context.Context, tx pgx.Tx, o dlq.Operation,
 }
 
 func (r *Redriver) purgeItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, there []uuid.UUID, b *dlq.OperationBatch) error {
-	gone, holding, err := purgeEntries(ctx, tx, r.exceptions, there, o.Options.ReleaseKeys)
+	gone, holding, _, err := purgeEntries(ctx, tx, r.exceptions, there, o.Options.ReleaseKeys)
 	b.Treat("", gone...)
 	b.Treat(dlq.HoldsKey, holding...)
 	return err

@@ -105,9 +105,13 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		case frozen < len(named):
 			return fmt.Errorf("%w: %d of the %d investigations named do not exist", dlq.ErrNotFound, len(named)-frozen, len(named))
 		case frozen == 0:
-			return fmt.Errorf("%w: nothing is in its scope: no %s investigation is meant by what was given", dlq.ErrRequest, cmp.Or(f.Status, dlq.Pending))
+			return fmt.Errorf("%w: nothing is in its scope: no %s investigation is meant by what was given", dlq.ErrRequest,
+				cmp.Or(f.Status, dlq.Pending))
 		case frozen > maxScope:
 			return fmt.Errorf("%w: %d investigations are in its scope, the limit is %d", dlq.ErrRequest, frozen, maxScope)
+		case n.Options.Canary > frozen:
+			return fmt.Errorf("%w: the canary is %d, and %d investigations are in its scope: nothing would wait for the canary; give a smaller one, or none",
+				dlq.ErrRequest, n.Options.Canary, frozen)
 		}
 		if err := targetIsElsewhere(ctx, tx, id, n.Options.Target); err != nil {
 			return err
@@ -116,15 +120,42 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, operationPlan, id, halting); err != nil {
+		foreseen, texts, err := r.foreseen(ctx, tx, id, n)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, operationPlan, id, halting, foreseen); err != nil {
 			return translate(doing, err)
 		}
-		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), map[string]any{"kind": n.Kind, "name": n.Name, "items": frozen})
+		if n.Kind == dlq.OpRedrive {
+			if err := notOnlyTasks(ctx, tx, id, frozen); err != nil {
+				return err
+			}
+		}
+		details := map[string]any{"kind": n.Kind, "name": n.Name, "items": frozen, "reason": n.Reason}
+		if repair := n.Options.Repair(); repair != nil {
+			if details["headers"] = repair.Names(texts); repair.None {
+				details["headers"] = "none"
+			}
+		}
+		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), details)
 	})
 	if err != nil {
 		return dlq.Operation{}, err
 	}
 	return r.Operation(ctx, id)
+}
+
+// notOnlyTasks refuses the plan of a redrive that would send nothing, because all that it is about are tasks.
+func notOnlyTasks(ctx context.Context, tx pgx.Tx, id uuid.UUID, items int) error {
+	var only bool
+	if err := tx.QueryRow(ctx, operationOnlyTasks, id).Scan(&only); err != nil {
+		return translate("plan an operation", err)
+	}
+	if only {
+		return fmt.Errorf("%w: a redrive sends messages, and all %d in its scope are about tasks: repair the steps of the tasks, or put the tasks back to their beginning", dlq.ErrRequest, items)
+	}
+	return nil
 }
 
 // nameIsFree refuses the name of an operation that has not ended. If two callers get past it at the same time, the index
@@ -146,7 +177,7 @@ func nameIsFree(ctx context.Context, tx pgx.Tx, name string) error {
 }
 
 // planning is begin for statements that look at a whole scope, which takes longer.
-const planning = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local jit = off"
+const planning = begin + "; set local statement_timeout = '120s'; set local jit = off"
 
 // distinctIDs returns each id once, in the order given.
 func distinctIDs(ids []uuid.UUID) []uuid.UUID {
@@ -163,14 +194,14 @@ func targetIsElsewhere(ctx context.Context, tx pgx.Tx, id uuid.UUID, target stri
 	if target == "" || target == dlq.TargetGroup || target == dlq.TargetOrigin {
 		return nil
 	}
-	var own bool
-	if err := tx.QueryRow(ctx, `select exists (select from postrider.outbox_own_topic o where o.topic = $1)`, target).Scan(&own); err != nil {
-		return translate("read Postrider's own topics", err)
+	own, err := readOwnTopics(ctx, tx)
+	if err != nil {
+		return err
 	}
 	var n int64
 	var entry uuid.UUID
 	switch err := tx.QueryRow(ctx, operationOwnTopic, id, target).Scan(&n, &entry); {
-	case errors.Is(err, pgx.ErrNoRows) && own:
+	case errors.Is(err, pgx.ErrNoRows) && slices.Contains(own, target):
 		return dlq.RefuseOwnTopic(target)
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
@@ -197,6 +228,92 @@ func (r *Redriver) halting(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.N
 	return halting, err
 }
 
+// foreseen is the part of a plan that is found item by item, as the plan has it in the database: what would be skipped,
+// and what other operations have yet to treat. texts are the names of headers that are sent as the texts of their own values.
+func (r *Redriver) foreseen(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation) (plan []byte, texts []string, err error) {
+	const doing = "look for operations on the same investigations"
+	var found struct {
+		LeftOut     map[dlq.SkipReason]int64 `json:"left_out"`
+		Foreseen    int64                    `json:"foreseen"`
+		Overlapping int64                    `json:"overlapping"`
+		Overlaps    []dlq.Overlap            `json:"overlaps"`
+	}
+	found.LeftOut, found.Overlaps = map[dlq.SkipReason]int64{}, []dlq.Overlap{}
+	rows, err := tx.Query(ctx, operationOverlaps, id)
+	if err != nil {
+		return nil, nil, translate(doing, err)
+	}
+	var o dlq.Overlap
+	if _, err = pgx.ForEachRow(rows, []any{&o.UUID, &o.Name, &o.State, &o.Items, &found.Overlapping}, func() error {
+		found.Overlaps = append(found.Overlaps, o)
+		return nil
+	}); err != nil {
+		return nil, nil, translate(doing, err)
+	}
+	if n.Kind == dlq.OpRedrive {
+		if found.Foreseen, texts, err = r.foreseeItems(ctx, tx, id, n, found.LeftOut); err != nil {
+			return nil, nil, err
+		}
+	}
+	text, _ := json.Marshal(found) // plain values always can be
+	return text, texts, nil
+}
+
+// foreseeItems counts the first items of a planned redrive that would be skipped, by reason, and returns how many it
+// looked at. It refuses a plan that has two values for one header, and returns the names of headers that are sent as texts.
+func (r *Redriver) foreseeItems(ctx context.Context, tx pgx.Tx, id uuid.UUID, n dlq.NewOperation,
+	left map[dlq.SkipReason]int64) (looked int64, texts []string, err error) {
+	items, err := waitingItems(ctx, tx, id, dlq.MaxForeseen)
+	if err != nil {
+		return 0, nil, err
+	}
+	const doing = "foresee the items of an operation"
+	// The settings end with the savepoint: the rest of the plan looks at the whole scope.
+	keyed, err := tx.Begin(ctx)
+	if err != nil {
+		return 0, nil, translate(doing, err)
+	}
+	defer func() {
+		if rollback := keyed.Rollback(ctx); err == nil {
+			err = translate(doing, rollback)
+		}
+	}()
+	if _, err := keyed.Exec(ctx, perStatement+"; "+byKeys); err != nil {
+		return 0, nil, translate(doing, err)
+	}
+	repair := n.Options.Repair()
+	for portion := range slices.Chunk(items, foreseenAtOnce) {
+		plan, err := r.foresee(ctx, keyed, operationRequest(id, n.Actor, n.Options, column(portion, func(i dlq.Item) uuid.UUID { return i.Entry })))
+		if err != nil {
+			return 0, nil, err
+		}
+		for _, c := range plan.Candidates {
+			if repair != nil && c.Unreadable {
+				texts = append(texts, repair.Texts(c.Readable)...)
+			}
+			if c.Skip != "" {
+				left[c.Skip]++
+			}
+		}
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	if repair != nil {
+		if err := repair.CheckTexts(texts); err != nil {
+			return 0, nil, err
+		}
+	}
+	return int64(len(items)), texts, nil
+}
+
+// foreseenAtOnce is how many items are foreseen with one round of statements.
+const foreseenAtOnce = 1000
+
+// operationRequest is the redrive of items of an operation.
+func operationRequest(id uuid.UUID, actor string, o dlq.OperationOptions, entries []uuid.UUID) dlq.RedriveRequest {
+	return dlq.RedriveRequest{Entries: entries, Target: o.Target, MaxHops: o.MaxHops, Repair: o.Repair(), Operation: id, Actor: actor}
+}
+
 // Operation implements dlq.Redriver.
 func (r *Redriver) Operation(ctx context.Context, id uuid.UUID) (dlq.Operation, error) {
 	o, err := oneOperation(ctx, r.pool, operationGet, id)
@@ -218,8 +335,8 @@ func oneOperation(ctx context.Context, q interface {
 }
 
 // ListOperations implements dlq.Redriver.
-func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUID, limit int) ([]dlq.Operation, error) {
-	rows, err := r.pool.Query(ctx, operationList, open, limit, nullUUID(after))
+func (r *Redriver) ListOperations(ctx context.Context, f dlq.OperationFilter, after uuid.UUID, limit int) ([]dlq.Operation, error) {
+	rows, err := r.pool.Query(ctx, operationList, f.Open, limit, nullUUID(after), nullUUID(f.Group))
 	if err != nil {
 		return nil, translate("list operations", err)
 	}
@@ -232,34 +349,17 @@ func (r *Redriver) ListOperations(ctx context.Context, open bool, after uuid.UUI
 	}
 	// A cursor to a deleted operation is refused: its sort position is unknown. The end of the list would be a wrong answer.
 	if _, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) {
-		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page", dlq.ErrRequest, after)
+		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page",
+			dlq.ErrRequest, after)
 	}
 	return nil, nil
 }
 
-// Items implements dlq.Redriver.
-func (r *Redriver) Items(ctx context.Context, id uuid.UUID, f dlq.ItemFilter, after int64, limit int) (items []dlq.Item, err error) {
-	const doing = "list the items of an operation"
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	query, args := operationItems, []any{id, after, limit, f.State, f.Outcome}
-	if f == (dlq.ItemFilter{State: dlq.ItemWaiting}) { // these have an index, whose order is not that of the others
-		query, args = operationItemsWaiting, args[:3]
-	}
-	// Planned anew for the filter: a plan for all filters would walk past the items that were treated.
-	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{BeginQuery: beginRead}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		items, err = pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Item])
-		return err
-	})
-	return items, translate(doing, err)
-}
-
 // Command implements dlq.Redriver.
-func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dlq.Operation, error) {
+func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command, reason string) (dlq.Operation, error) {
+	if err := dlq.CheckCommandReason(reason); err != nil {
+		return dlq.Operation{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	err := transact(ctx, r.pool, begin, func(tx pgx.Tx) error {
@@ -274,7 +374,11 @@ func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command) (dl
 		if _, err := tx.Exec(ctx, operationCommand, id, next, o.State == dlq.Halted && c == dlq.Resume); err != nil {
 			return translate("change an operation", err)
 		}
-		return r.audit.Audit(ctx, tx, "", "operation."+string(c), "operation", id.String(), map[string]any{"before": o.State, "after": next})
+		details := map[string]any{"before": o.State, "after": next, "reason": reason}
+		if o.State == dlq.Halted {
+			details["halted"] = o.Error // the operation forgets it when it goes on
+		}
+		return r.audit.Audit(ctx, tx, "", c.Action(), "operation", id.String(), details)
 	})
 	if err != nil {
 		return dlq.Operation{}, err

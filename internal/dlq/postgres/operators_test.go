@@ -91,10 +91,10 @@ func TestHeadersOfOperationsAreHidden(t *testing.T) {
 		Options: dlq.OperationOptions{Headers: [][]string{{"Authorization", secret}, {"priority", "5"}}}})
 	hidden("planned", o, err)
 	for _, c := range []dlq.Command{dlq.Start, dlq.Pause, dlq.Resume} {
-		o, err := redriver.Command(t.Context(), o.UUID, c)
+		o, err := redriver.Command(t.Context(), o.UUID, c, "")
 		hidden(string(c), o, err)
 	}
-	list, err := redriver.ListOperations(t.Context(), true, uuid.Nil, 10)
+	list, err := redriver.ListOperations(t.Context(), dlq.OperationFilter{Open: true}, uuid.Nil, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}

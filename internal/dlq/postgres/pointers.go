@@ -58,7 +58,8 @@ func pointing(ctx context.Context, tx pgx.Tx, entries []uuid.UUID, again bool) (
 	var offset, bytes, dlqOffset *int64
 	var headers []byte
 	var event *uuid.UUID
-	_, err = pgx.ForEachRow(rows, []any{&entry, &subject, &id, &topic, &partition, &offset, &keyKind, &payloadKind, &bytes, &headers, &event, &original,
+	_, err = pgx.ForEachRow(rows, []any{&entry, &subject, &id, &topic, &partition, &offset, &keyKind, &payloadKind, &bytes, &headers,
+		&event, &original,
 		&dlqTopic, &dlqPartition, &dlqOffset}, func() error {
 		found = append(found, entry)
 		if id == nil {
@@ -124,7 +125,8 @@ func (d *Investigations) complete(ctx context.Context, tx pgx.Tx, l dlq.Letter) 
 			snapshot = &text
 		}
 	}
-	err = tx.QueryRow(ctx, letterComplete, l.ID, string(l.OriginalRecord), l.Key, l.Payload, string(message.MarshalHeaders(l.Headers)), nullUUID(l.EventID),
+	err = tx.QueryRow(ctx, letterComplete, l.ID, string(l.OriginalRecord), l.Key, l.Payload, string(message.MarshalHeaders(l.Headers)),
+		nullUUID(l.EventID),
 		string(l.Metadata), snapshot).Scan(&done)
 	return done, translate(doing, err)
 }

@@ -30,37 +30,42 @@ var (
 	letterOne          = query("letter_one")
 	letterTraces       = query("letter_traces")
 
-	entryLock     = query("entry_lock")
-	entryOpen     = query("entry_open")
-	entryAbout    = query("entry_about")
-	entryForget   = query("entry_forget")
-	entryKnown    = query("entry_known")
-	entryCopy     = query("entry_copy")
-	entryMany     = query("entry_many")
-	entryOfTask   = query("entry_of_task")
-	entryEvents   = query("entry_events")
-	entryGet      = query("entry_get")
-	entryClose    = query("entry_close")
-	entryCameFrom = query("entry_came_from")
-	entrySucceed  = query("entry_succeed")
-	entrySnapshot = query("entry_snapshot")
-	entryStatus   = query("entry_status")
-	entryIDs      = query("entry_ids")
+	entryLock        = query("entry_lock")
+	entryOpen        = query("entry_open")
+	entryAbout       = query("entry_about")
+	entryForget      = query("entry_forget")
+	entryKnown       = query("entry_known")
+	entryKnownBy     = query("entry_known_by")
+	operationOfEntry = query("operation_of_entry")
+	entryCopy        = query("entry_copy")
+	entryMany        = query("entry_many")
+	entryOfTask      = query("entry_of_task")
+	entryEvents      = query("entry_events")
+	entryGet         = query("entry_get")
+	entryClose       = query("entry_close")
+	entryCameFrom    = query("entry_came_from")
+	entrySucceed     = query("entry_succeed")
+	entrySnapshot    = query("entry_snapshot")
+	entryStatus      = query("entry_status")
+	entryIDs         = query("entry_ids")
+	entryPlace       = query("entry_place")
 
 	groupHold       = query("group_hold")
 	groupFind       = query("group_find")
 	groupInsert     = query("group_insert")
 	groupList       = query("group_list")
-	groupTotal      = query("group_total")
 	groupGet        = query("group_get")
 	groupLeft       = query("group_left")
+	groupTasks      = query("group_tasks")
 	groupRecommend  = query("group_recommend")
+	groupStates     = query("group_states")
 	groupStatuses   = query("group_statuses")
 	groupHours      = query("group_hours")
 	groupHoursOf    = query("group_hours_of")
 	entryMessages   = query("entry_messages")
 	openedSince     = query("opened_since")
 	groupPartitions = query("group_partitions")
+	groupVariants   = query("group_variants")
 	groupRelated    = query("group_related")
 	groupSources    = query("group_sources")
 	groupWord       = query("group_word")
@@ -84,6 +89,10 @@ var (
 	searchWindow      = query("search_window")
 	searchHours       = query("search_hours")
 
+	commentListEntry = query("comment_list_entry")
+	commentListGroup = query("comment_list_group")
+	commentSubject   = query("comment_subject")
+
 	statsGroups  = query("stats_groups")
 	statsReasons = query("stats_reasons")
 	statsDay     = query("stats_day")
@@ -101,10 +110,14 @@ var (
 
 	haltingOf = query("halting_events")
 
+	ownTopics = query("own_topics")
+
 	redriveLock     = query("redrive_lock")
 	redriveRead     = query("redrive_read")
+	redriveContents = query("redrive_contents")
 	redriveUnderWay = query("redrive_under_way")
-	// A function of the tasks.
+	// Functions of the tasks.
+	tasksArchived       = "select task_uuid, state, archived_at, in_archive from postrider.tasks_archived($1)"
 	tasksOnlyRetryMoves = "select task_uuid, state from postrider.tasks_only_retry_moves($1)"
 	redriveOpen         = query("redrive_open")
 	redriveDiedAgain    = query("redrive_died_again")
@@ -118,6 +131,7 @@ var (
 	operationForgetRedrives = query("operation_forget_redrives")
 	operationForget         = query("operation_forget")
 	operationCount          = query("operation_count")
+	operationOverlaps       = query("operation_overlaps")
 	operationNamed          = query("operation_named")
 	operationEvents         = query("operation_events")
 	operationGet            = query("operation_get")
@@ -125,6 +139,7 @@ var (
 	operationDue            = query("operation_due")
 	operationNext           = query("operation_next")
 	operationWaiting        = query("operation_waiting")
+	operationOnlyTasks      = query("operation_only_tasks")
 	operationTreated        = query("operation_treated")
 	operationAdvance        = query("operation_advance")
 	operationOutcome        = query("operation_outcome")
@@ -138,7 +153,7 @@ var (
 const (
 	operationInsert = `select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6) o`
 	operationFreeze = `select postrider.dlq_freeze_operation($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
-	operationPlan   = `select postrider.dlq_plan_operation($1, $2)`
+	operationPlan   = `select postrider.dlq_plan_operation($1, $2, $3)`
 	operationLock   = `select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, scope, options, plan, items, done, skipped, failed, delivered, came_back,
 		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at
 		from postrider.dlq_lock_operation($1)`
@@ -149,6 +164,8 @@ const (
 	redriveStanding  = `select s.place, s.state, s.episode from postrider.outbox_standing($1::bigint[], $2::uuid[]) s`
 	entryChange      = `select postrider.dlq_change_entry($1, $2, $3, $4, $5, $6, $7)`
 	groupChange      = `select postrider.dlq_change_group($1, $2, $3, $4, $5)`
+	commentInsert    = `select c.dlq_comment_id, c.created_at from postrider.dlq_insert_comment($1, $2, $3, $4, $5) c`
+	commentDelete    = `select postrider.dlq_delete_comment($1, $2, $3, $4, $5)`
 	groupLock        = `select g.state, g.pending from postrider.dlq_lock_group($1) g`
 	groupMerge       = `select postrider.dlq_merge_groups($1, $2, $3, $4)`
 	groupSplit       = `select postrider.dlq_split_group($1, $2, $3, $4, $5::jsonb, $6, $7, $8)`

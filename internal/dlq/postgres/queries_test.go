@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
@@ -43,7 +42,7 @@ func TestQueriesPrepare(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	for i, call := range []string{operationInsert, operationFreeze, operationPlan, operationLock, operationCommand, redriveEnqueue, redriveNote, redriveAmend, redriveStanding, entryChange, groupChange, groupLock, groupMerge, groupSplit, groupResolve, letterComplete, purgeDelete, outboxLook} {
+	for i, call := range []string{operationInsert, operationFreeze, operationPlan, operationLock, operationCommand, redriveEnqueue, redriveNote, redriveAmend, redriveStanding, entryChange, commentInsert, commentDelete, groupChange, groupLock, groupMerge, groupSplit, groupResolve, letterComplete, purgeDelete, outboxLook} {
 		if _, err := conn.Prepare(t.Context(), fmt.Sprintf("call %d", i), call); err != nil {
 			t.Errorf("%s: %v", call, err)
 		}
@@ -82,6 +81,8 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"dlq_entry_created", openedSince, []any{time.Now(), openedAtOnce}},
 		{"dlq_hour_pkey", groupHoursOf, []any{[]uuid.UUID{newUUID()}}},
 		{"dlq_entry_pkey", entryMessages, []any{[]uuid.UUID{newUUID()}}},
+		{"dlq_entry_group", groupTasks, []any{newUUID(), time.Now(), time.Now(), newUUID(), 10}},
+		{"dlq_group_pkey", groupGet, []any{[]uuid.UUID{newUUID()}}},
 	} {
 		rows, err := conn.Query(t.Context(), "explain "+test.query, test.arguments...)
 		if err != nil {
@@ -108,13 +109,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 func TestCountsReadTheIndexAlone(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
-	oldOutage(t, r)
-	mustExec(t, r.subject.pool, `vacuum (analyze) postrider.dlq_entry`)
-	tx, err := r.subject.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: beginRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(t.Context()) }()
+	tx := afterOldOutage(t, r, beginRead)
 	var groups []uuid.UUID
 	if err := tx.QueryRow(t.Context(), `select array_agg(dlq_group_uuid) from postrider.dlq_group where entries > 0`).Scan(&groups); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,7 +89,8 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	if err := cfg.check("redriver"); err != nil {
 		return nil, err
 	}
-	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, timeout: cfg.Timeout, redactor: cfg.Redactor, tracer: tracerOf(cfg.TracerProvider)}, nil
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, timeout: cfg.Timeout, redactor: cfg.Redactor,
+		tracer: tracerOf(cfg.TracerProvider)}, nil
 }
 
 // Redrive implements dlq.Redriver.
@@ -134,8 +134,8 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if len(done.Entries) == 1 {
 			id = done.Entries[0].String()
 		}
-		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, map[string]any{
-			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil})
+		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, auditEvents(map[string]any{
+			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil}, plan.InPlace()))
 	})
 	span.end(err)
 	if err != nil {
@@ -146,17 +146,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 
 // stoppedTasks returns the tasks among these that only a retry moves.
 func stoppedTasks(ctx context.Context, tx pgx.Tx, tasks []uuid.UUID) ([]dlq.StoppedTask, error) {
-	tasks = slices.DeleteFunc(tasks, func(id uuid.UUID) bool { return id == uuid.Nil })
-	if len(tasks) == 0 {
-		return nil, nil
-	}
-	const doing = "look at the tasks of events"
-	rows, err := tx.Query(ctx, tasksOnlyRetryMoves, tasks)
-	if err != nil {
-		return nil, translate(doing, err)
-	}
-	stopped, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.StoppedTask])
-	return stopped, translate(doing, err)
+	return askAboutTasks[dlq.StoppedTask](ctx, tx, tasksOnlyRetryMoves, tasks)
 }
 
 // Preview implements dlq.Redriver.
@@ -168,35 +158,73 @@ func (r *Redriver) Preview(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	defer cancel()
 	var would dlq.Requeued
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		plan, err := planRedrive(ctx, tx, req)
+		plan, err := r.foresee(ctx, tx, req)
 		if err != nil {
 			return err
 		}
-		found := make([]uuid.UUID, len(plan.Candidates))
-		for i, c := range plan.Candidates {
-			found[i] = c.Entry
-		}
+		found := column(plan.Candidates, func(c *dlq.Candidate) uuid.UUID { return c.Entry })
 		if err := errors.Join(allThere(req.Entries, found), plan.Refusal()); err != nil {
 			return err
 		}
-		if err := checkOutbox(ctx, tx, plan); err != nil {
-			return err
-		}
-		halting, behind, err := r.exceptions.Halting(ctx, tx, column(plan.Events(), idInOutbox))
-		if err != nil {
-			return err
-		}
-		for _, c := range plan.CheckKeys(halting, behind) {
-			c.RedrivenInPlace()
-		}
-		plan.NewEvents()
 		would = plan.Result()
-		return nil
+		would.Stopped, err = stoppedTasks(ctx, tx, column(plan.Sent(), func(c *dlq.Candidate) uuid.UUID { return c.Task }))
+		return err
 	})
 	if err != nil {
 		return dlq.Requeued{}, err
 	}
 	return would, nil
+}
+
+// foresee plans for the investigations of a request as carryOut would treat them now, and changes nothing.
+func (r *Redriver) foresee(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
+	plan, err := planRedrive(ctx, tx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOutbox(ctx, tx, plan); err != nil {
+		return nil, err
+	}
+	halting, behind, err := r.exceptions.Halting(ctx, tx, column(plan.Events(), idInOutbox))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range plan.CheckKeys(halting, behind) {
+		c.RedrivenInPlace()
+	}
+	return plan, checkContents(ctx, tx, req, plan.NewEvents())
+}
+
+// checkContents skips the new events that the outbox would not be given: their payload is gone, or is too large.
+func checkContents(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest, fresh []*dlq.Candidate) error {
+	const doing = "look for the payloads of letters"
+	if len(fresh) == 0 {
+		return nil
+	}
+	payload, edited := req.Edit.Replacement()
+	rows, err := tx.Query(ctx, redriveContents, column(fresh, func(c *dlq.Candidate) string { return c.Letter }), edited, len(payload))
+	if err != nil {
+		return translate(doing, err)
+	}
+	contents, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return translate(doing, err)
+	}
+	for i, c := range fresh {
+		c.Skip = refusalOf(contents[i])
+	}
+	return nil
+}
+
+// refusalOf is why dlq_redrive_letters did not write a message, for the number that it returned in place of an id.
+func refusalOf(id int64) dlq.SkipReason {
+	switch id {
+	case 0:
+		return dlq.PayloadGone
+	case -1:
+		return dlq.PayloadTooLarge
+	}
+	return ""
 }
 
 // lockEntries locks investigations with redriveLock, or with purgeLock if they are to be purged, and returns the ones
@@ -228,7 +256,7 @@ func allThere(ids, found []uuid.UUID) error {
 // a statement after the locks: it sees what the session that held them last did.
 func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
 	const doing = "read investigations"
-	rows, err := tx.Query(ctx, redriveRead, req.Entries, message.HeaderRetryTopic, message.HeaderInvalidHeaders)
+	rows, err := tx.Query(ctx, redriveRead, req.Entries, message.HeaderInvalidHeaders)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
@@ -236,15 +264,22 @@ func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.R
 	if err != nil {
 		return nil, translate(doing, err)
 	}
-	rows, err = tx.Query(ctx, `select o.topic from postrider.outbox_own_topic o`)
+	own, err := readOwnTopics(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	return dlq.PlanRedrive(req, own, candidates), nil
+}
+
+// readOwnTopics returns the topics that Postrider itself writes.
+func readOwnTopics(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	const doing = "read Postrider's own topics"
+	rows, err := tx.Query(ctx, ownTopics)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
 	own, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, translate("read Postrider's own topics", err)
-	}
-	return dlq.PlanRedrive(req, own, candidates), nil
+	return own, translate(doing, err)
 }
 
 func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
@@ -420,12 +455,8 @@ func enqueue(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan, fresh []*dlq.Ca
 		var event uuid.UUID
 		var id int64
 		_, err = pgx.ForEachRow(rows, []any{&event, &id}, func() error {
-			switch c := byEvent[event]; id {
-			case 0:
-				c.Skip = dlq.PayloadGone
-			case -1:
-				c.Skip = dlq.PayloadTooLarge
-			default:
+			c := byEvent[event]
+			if c.Skip = refusalOf(id); c.Skip == "" {
 				c.NewID = id
 			}
 			return nil

@@ -243,7 +243,12 @@ func TestHeadersThatTheRelayRefuses(t *testing.T) {
 		if o := r.plan(dlq.Scope{Entries: []uuid.UUID{entry}}, dlq.OperationOptions{Target: "retry"}); o.Plan.Unreadable != 1 {
 			t.Errorf("%q: %+v", odd.Name, o.Plan)
 		}
-		if done, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "retry", Repair: &dlq.Repair{Headers: []message.Header{h("named", "n")}}, Actor: "ada"}); err != nil || len(done.Entries) != 1 {
+		request := dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "retry", Repair: &dlq.Repair{Headers: []message.Header{h("named", "n")}}, Actor: "ada"}
+		if done, err := r.Redrive(t.Context(), request); err != nil || len(done.Skipped) != 1 || done.Skipped[0].Reason != dlq.UnreadableHeaders {
+			t.Fatalf("%q, lost behind another header: %+v, %v", odd.Name, done, err)
+		}
+		request.Repair, request.Edit = nil, &dlq.Edit{Headers: []message.Header{h("kept", "1"), h("kept", "2"), {Name: "null"}, h("named", "n")}}
+		if done, err := r.Redrive(t.Context(), request); err != nil || len(done.Entries) != 1 {
 			t.Fatalf("%q, with headers: %+v, %v", odd.Name, done, err)
 		}
 		raw := pgtest.Value[[]byte](t, r.subject.pool, `select headers from postrider.outbox_event where id > 1000 order by id desc limit 1`)
@@ -300,9 +305,11 @@ func TestTheRetryTopicOfAGroup(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
 	consumer := func(offset int64, group string, headers ...message.Header) uuid.UUID {
-		l := dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: offset, Timestamp: dlqtest.Start, Key: []byte("k"), Value: []byte("v"), Headers: headers})
-		l.ConsumerGroup, l.OriginTopic = group, "orders"
-		return r.record(l)
+		headers = append(headers, message.Header{Name: "kafka_dlt-original-topic", Value: []byte("orders")})
+		if group != "" {
+			headers = append(headers, message.Header{Name: "kafka_dlt-original-consumer-group", Value: []byte(group)})
+		}
+		return r.record(dlq.Decode(dlq.Record{Topic: "x.dlq", Offset: offset, Timestamp: dlqtest.Start, Key: []byte("k"), Value: []byte("v"), Headers: headers}))
 	}
 	names := func(topic string) message.Header {
 		return message.Header{Name: message.HeaderRetryTopic, Value: []byte(topic)}

@@ -43,7 +43,7 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"lock":    {redriveLock, entries},
 		"to go":   {purgeLock, entries},
 		"forget":  {redriveForget, redrives},
-		"read":    {redriveRead, entries, message.HeaderRetryTopic, message.HeaderInvalidHeaders},
+		"read":    {redriveRead, entries, message.HeaderInvalidHeaders},
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
 		"pending": {entryLock, texts("event"), texts("7"), entries},
@@ -98,6 +98,7 @@ func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 			}
 			type sample struct {
 				id      uuid.UUID
+				items   int
 				waiting []int64
 			}
 			var all []sample
@@ -105,7 +106,7 @@ func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 				items, through int
 				waits          string // which of the items behind it
 			}{{12, 0, "true"}, {3000, 2990, "true"}, {20000, 0, "true"}, {20000, 19990, "true"}, {20000, 5000, "i % 1000 = 7"}, {20000, 20000, "true"}} {
-				o := sample{id: uuid.New()}
+				o := sample{id: uuid.New(), items: c.items}
 				mustExec(t, r.subject.pool, `insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, items, treated_through) values ($1, 'redrive', $2, 'a', 'running', '{}', $3, $4)`,
 					o.id, o.id.String(), c.items, c.through)
 				mustExec(t, r.subject.pool, `insert into postrider.dlq_operation_item (dlq_operation_uuid, item, dlq_entry_uuid, state)
@@ -118,7 +119,9 @@ func TestWaitingItemsAreReadAlongTheirIndex(t *testing.T) {
 			}
 			for i, o := range all {
 				plan := explainAs(t, r, beginRead, []any{operationItemsWaiting, o.id, 0, 5})
-				if !strings.Contains(plan, "dlq_operation_item_waiting") || strings.Contains(plan, "Sort") || !strings.Contains(plan, "(item + 0) >") {
+				// A dozen items are as soon read and sorted: then any index that begins with the operation will do.
+				anyIndex := o.items <= 12 && strings.Contains(plan, "Index Cond: (dlq_operation_uuid = ") && !strings.Contains(plan, "Seq Scan on dlq_operation_item")
+				if !anyIndex && (!strings.Contains(plan, "dlq_operation_item_waiting") || strings.Contains(plan, "Sort") || !strings.Contains(plan, "(item + 0) >")) {
 					t.Errorf("operation %d:\n%s", i, plan)
 				}
 				items, err := r.Items(t.Context(), o.id, dlq.ItemFilter{State: "waiting"}, 0, 5)
@@ -160,8 +163,9 @@ func TestRedriveOfWhatTheLogHasNoMore(t *testing.T) {
 	first, halting := r.die(1, refer), r.die(7, nil)
 	r.halt(7)
 	mustExec(t, r.subject.pool, `update postrider.outbox_receipt set at = now() - interval '1 day'`)
-	if n := r.count(`select removed from postrider.outbox_purge_events('1 hour', 1000000)`); n != 2 {
-		t.Fatalf("retention took %d", n)
+	mustExec(t, r.subject.pool, `select postrider.outbox_purge_events('1 hour', 1000000)`)
+	if n := r.count(`select count(*) from postrider.outbox_event`); n != 0 {
+		t.Fatalf("retention left %d", n)
 	}
 	if done := r.redrive(first, halting); len(done.Entries) != 2 {
 		t.Fatalf("%+v", done)

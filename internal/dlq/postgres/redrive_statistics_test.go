@@ -86,7 +86,7 @@ func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, redrives []st
 		"waiting":   {operationWaiting, operation, n},
 		"lock":      {redriveLock, waiting},
 		"to go":     {purgeLock, waiting},
-		"read":      {redriveRead, waiting, message.HeaderRetryTopic, message.HeaderInvalidHeaders},
+		"read":      {redriveRead, waiting, message.HeaderInvalidHeaders},
 		"treated":   {operationTreated, operation, places, texts("done"), texts(""), "sent"},
 		"outcome":   {operationOutcome, slices.Repeat([]uuid.UUID{operation}, n), going, texts("delivered")},
 		"advance":   {operationAdvance, operation, n, 0, 0, "running", "", 0, false, n},

@@ -243,7 +243,7 @@ func TestRedriveRefusesAsAWhole(t *testing.T) {
 	for name, req := range map[string]dlq.RedriveRequest{
 		"nothing":        {Actor: "ada"},
 		"twice":          {Entries: []uuid.UUID{entry, entry}, Actor: "ada"},
-		"nobody":         {Entries: []uuid.UUID{entry}},
+		"no actor":       {Entries: []uuid.UUID{entry}},
 		"a bad target":   {Entries: []uuid.UUID{entry}, Actor: "ada", Target: "a b"},
 		"two edited":     {Entries: []uuid.UUID{entry, unknown}, Actor: "ada", Edit: &dlq.Edit{}},
 		"both":           {Entries: []uuid.UUID{entry}, Actor: "ada", Edit: &dlq.Edit{Tombstone: true, Payload: []byte("x")}},

@@ -68,7 +68,8 @@ func TestUnreadableHeadersAreLeftAlone(t *testing.T) {
 		{dlq.RedriveRequest{Edit: &dlq.Edit{Headers: priority}}, []string{"priority=5"}},
 		{dlq.RedriveRequest{Edit: &dlq.Edit{Headers: []message.Header{}}}, []string{}},
 		{dlq.RedriveRequest{Repair: &dlq.Repair{Headers: priority}}, []string{"tenant=acme", "priority=5"}},
-		{dlq.RedriveRequest{Repair: &dlq.Repair{Headers: []message.Header{{Name: "tenant", Value: []byte("other")}}}}, []string{"tenant=other"}},
+		{dlq.RedriveRequest{Repair: &dlq.Repair{AsText: true}}, []string{"tenant=acme", "priority=5"}},
+		{req: dlq.RedriveRequest{Repair: &dlq.Repair{Headers: []message.Header{{Name: "tenant", Value: []byte("other")}}}}}, // priority would get lost
 		{dlq.RedriveRequest{Repair: &dlq.Repair{None: true}}, []string{}},
 	} {
 		entry, before := r.dieUnreadable(n+1), len(r.sent())
@@ -146,6 +147,7 @@ func TestAnOperationRepairsHeaders(t *testing.T) {
 		t.Errorf("without any: %+v, %+v", o, r.sent())
 	}
 	for name, n := range map[string]dlq.NewOperation{
+		"two":       {Kind: dlq.OpRedrive, Options: dlq.OperationOptions{Headers: [][]string{{"priority", "b"}}, HeadersAsText: true}},
 		"closing":   {Kind: dlq.OpResolve, Options: dlq.OperationOptions{NoHeaders: true}},
 		"no pair":   {Kind: dlq.OpRedrive, Options: dlq.OperationOptions{Headers: [][]string{{"a"}}}},
 		"too much":  {Kind: dlq.OpRedrive, Options: dlq.OperationOptions{Headers: [][]string{{"a", "b", "c"}}}},

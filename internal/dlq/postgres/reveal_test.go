@@ -46,7 +46,7 @@ func TestRedactedIsRevealed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, q := range map[string]dlq.RevealRequest{"nobody": {Entry: entry}, "nothing": {Actor: "ada"}, "NUL": {Entry: entry, Actor: "ada", Reason: "\x00"}} {
+	for name, q := range map[string]dlq.RevealRequest{"no actor": {Entry: entry}, "nothing": {Actor: "ada"}, "NUL": {Entry: entry, Actor: "ada", Reason: "\x00"}} {
 		if _, err := d.Reveal(t.Context(), q); !errors.Is(err, dlq.ErrRequest) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -16,20 +16,21 @@ import (
 func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	var e dlq.Entry
 	var resolvedAt *time.Time
-	var notes, by, topic, code, message *string
+	var notes, by, topic, code, text *string
 	var predecessor, task *uuid.UUID
-	var assignee, redrive, cause, frame, fingerprint, exact, word *string
+	var assignee, redrive, cause, frame, fingerprint, exact, word, category *string
 	var snapshot, metadata []byte
 	err := row.Scan(&e.UUID, &e.Subject.Type, &e.Subject.ID, &e.OriginalState, &e.Reason, &e.DeadLetteredAt,
-		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &message, &e.Occurrences, &e.LastOccurredAt,
+		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &text, &e.Occurrences, &e.LastOccurredAt,
 		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt,
-		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word, &task)
+		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word, &task, &category)
 	if err != nil {
 		return dlq.Entry{}, err
 	}
 	e.ResolvedAt, e.ResolutionNotes, e.ResolvedBy = value(resolvedAt), value(notes), value(by)
-	e.Topic, e.ErrorCode, e.ErrorMessage = value(topic), value(code), value(message)
+	e.Topic, e.ErrorCode, e.ErrorMessage = value(topic), value(code), value(text)
 	e.RootCause, e.RootFrame, e.Word = value(cause), value(frame), value(word)
+	e.ErrorCategory = message.Category(value(category))
 	e.Fingerprint, e.Exact = value(fingerprint), value(exact)
 	e.PredecessorUUID, e.TaskUUID = value(predecessor), value(task)
 	e.Assignee, e.Redrive = value(assignee), dlq.RedriveState(value(redrive))
@@ -41,19 +42,20 @@ func scanLetter(row pgx.CollectableRow) (dlq.Letter, error) {
 	var l dlq.Letter
 	var entry, event *uuid.UUID
 	var recordAt, firstAt, lastAt *time.Time
-	var origin, group, class, code, message, retry, original *string
+	var origin, group, class, code, text, retry, original, category *string
 	var headers []byte
 	err := row.Scan(&l.ID, &entry, &l.Dialect, &l.DLQTopic, &l.DLQPartition, &l.DLQOffset, &recordAt,
 		&origin, &l.OriginPartition, &l.OriginOffset, &group, &event, &l.Episode, &l.OutboxID,
-		&l.Key, &l.Payload, &l.PayloadKind, &l.PayloadBytes, &headers, &class, &code, &message,
-		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original, &l.Hops)
+		&l.Key, &l.Payload, &l.PayloadKind, &l.PayloadBytes, &headers, &class, &code, &text,
+		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original, &l.Hops, &category)
 	if err != nil {
 		return dlq.Letter{}, err
 	}
 	l.EntryUUID, l.EventID = value(entry), value(event)
 	l.DLQRecordAt, l.FirstFailedAt, l.LastFailedAt = value(recordAt), value(firstAt), value(lastAt)
 	l.OriginTopic, l.ConsumerGroup = value(origin), value(group)
-	l.ErrorClass, l.ErrorCode, l.ErrorMessage = value(class), value(code), value(message)
+	l.ErrorClass, l.ErrorCode, l.ErrorMessage = value(class), value(code), value(text)
+	l.ErrorCategory = message.Category(value(category))
 	l.RetryTopic, l.OriginalRecord = value(retry), dlq.OriginalState(value(original))
 	if l.Headers, err = parseHeaders(headers); err != nil {
 		return dlq.Letter{}, fmt.Errorf("letter %s: %w", l.ID, err)

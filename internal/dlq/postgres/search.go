@@ -203,7 +203,8 @@ func (s *search) firsts(ctx context.Context, ids []uuid.UUID, statuses []string)
 	f := &s.Filter
 	b := &pgx.Batch{}
 	b.Queue(alongIndex)
-	b.Queue(s.directed(searchFirsts), ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id, f.Limit+1+f.Offset).Query(func(rows pgx.Rows) error {
+	b.Queue(s.directed(searchFirsts), ids, statuses, s.from, s.to, f.Reason, f.Subject.Type, s.at, s.id,
+		f.Limit+1+f.Offset).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		var status string
 		_, err := pgx.ForEachRow(rows, []any{&id, &status}, func() error {

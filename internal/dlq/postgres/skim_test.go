@@ -145,7 +145,7 @@ func TestManyGroupsAreMergedByTheirFirst(t *testing.T) {
 		insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot, dlq_group_uuid, topic, created_at)
 		select 'event', gen_random_uuid(), 'failed', 'max_retries_exceeded', now(), now(), '{}', g.dlq_group_uuid, 'orders',
 			'2026-03-01'::timestamptz + abs(hashtext(n::text)) % 50 * interval '1 minute' -- times repeat, so that the order needs the ids
-		from generate_series(1, 900) n join postrider.dlq_group g on g.fingerprint = 'm:' || 1 + abs(hashtext('g' || n)) % 60`)
+		from generate_series(1, 300) n join postrider.dlq_group g on g.fingerprint = 'm:' || 1 + abs(hashtext('g' || n)) % 60`)
 	d := r.people()
 	for _, ascending := range []bool{false, true} {
 		way := map[bool]string{false: "desc", true: "asc"}[ascending]
@@ -164,6 +164,7 @@ func TestManyGroupsAreMergedByTheirFirst(t *testing.T) {
 					t.Fatalf("%s: with %d to come: %v, want %v", what, len(want), got, want[:min(f.Limit, len(want))])
 				}
 				want = want[len(page.Entries):]
+				q.WithoutTotal = true // each later page would search the first one again, only for its total
 				if q.After, q.Filter.Offset = page.Next, 0; (q.After == "") != (len(want) == 0) {
 					t.Fatalf("%s: next is %q with %d to come", what, q.After, len(want))
 				}

@@ -89,7 +89,10 @@ func (s *Store) RecordLetters(ctx context.Context, letters []dlq.Letter) (dlq.Re
 
 // begin begins a transaction that does not keep its locks when this process vanishes in it. A session
 // cannot be relied on for that: behind a pooler it is shared.
-const begin = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; set local statement_timeout = '60s'"
+const begin = "begin isolation level read committed read write; set local idle_in_transaction_session_timeout = '60s'; " + perStatement
+
+// perStatement bounds each statement, to the end of the transaction: the server goes on with one whose client has gone.
+const perStatement = "set local statement_timeout = '60s'"
 
 // record is one attempt at the transaction.
 func (s *Store) record(ctx context.Context, letters []*dlq.Letter) (dlq.Recorded, error) {
@@ -195,7 +198,8 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, cs []*opening) error {
 		if err := lockPending(ctx, tx, known, column(endings, func(c *opening) uuid.UUID { return c.origin.entry })); err != nil {
 			return err
 		}
-		groups := append(column(cs, func(c *opening) uuid.UUID { return c.group }), column(endings, func(c *opening) uuid.UUID { return c.origin.group })...)
+		groups := append(column(cs, func(c *opening) uuid.UUID { return c.group }),
+			column(endings, func(c *opening) uuid.UUID { return c.origin.group })...)
 		if _, err := tx.Exec(ctx, groupHold, groups); err != nil {
 			return translate("lock groups", err)
 		}

@@ -7,9 +7,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// steady is begin for statements that look at rows by their keys, as many as they were given. After a bulk load the
-// planner knows nothing of the new rows, and would rather read whole tables.
-const steady = begin + "; set local jit = off; set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off"
+// steady is begin for statements that look at rows by their keys.
+const steady = begin + "; set local jit = off; " + byKeys
+
+// byKeys makes the planner look at rows by their keys, as many as a statement was given, to the end of the transaction.
+// After a bulk load the planner knows nothing of the new rows, and would rather read whole tables.
+const byKeys = "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off"
 
 // attempts is how often a transaction is tried at most when others get in its way.
 const attempts = 5

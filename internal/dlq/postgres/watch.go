@@ -61,7 +61,8 @@ func (s *Store) Closed(ctx context.Context, from dlq.ClosedPlace, since time.Tim
 	return s.closed(ctx, from, since, limit, watchDelay)
 }
 
-func (s *Store) closed(ctx context.Context, from dlq.ClosedPlace, since time.Time, limit int, delay time.Duration) (closed []dlq.Closed, to dlq.ClosedPlace, more bool, err error) {
+func (s *Store) closed(ctx context.Context, from dlq.ClosedPlace, since time.Time, limit int, delay time.Duration) (closed []dlq.Closed,
+	to dlq.ClosedPlace, more bool, err error) {
 	const doing = "look for closed investigations"
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -125,7 +125,7 @@ func insertEntry(t *testing.T, s subject, reason, status string, age time.Durati
 }
 
 // TestOpenedGroups: a group counts once when it is made and once each time that it comes back, and not when it is muted or
-// made by people. The states that are shown are those of now.
+// made by people. The states that are shown are the present ones.
 func TestOpenedGroups(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t)

@@ -21,7 +21,8 @@ const likelyPairs = 50
 // whether that found the page.
 func (s *search) window(ctx context.Context, args []any) (bool, error) {
 	f := &s.Filter
-	if f.Message == "" || f.Subject.ID != "" || f.Assignee != "" || f.ConsumerGroup != "" || f.DLQTopic != "" || s.about != nil || s.OrderBy != dlq.ByCreated {
+	if f.Message == "" || f.Subject.ID != "" || f.Assignee != "" || f.ConsumerGroup != "" || f.DLQTopic != "" || s.about != nil ||
+		s.OrderBy != dlq.ByCreated {
 		return false, nil
 	}
 	b := &pgx.Batch{}
@@ -80,7 +81,8 @@ type guess struct {
 // queueLikely queues the query that asks the groups.
 func (s *search) queueLikely(b *pgx.Batch, g *guess) {
 	f := &s.Filter
-	b.Queue(searchLikely, f.Status, f.Reason, f.Subject.Type, s.within, f.Topic, f.ErrorCode, pattern(f.Message), likelyPairs).Query(func(rows pgx.Rows) error {
+	b.Queue(searchLikely, f.Status, f.Reason, f.Subject.Type, s.within, f.Topic, f.ErrorCode, pattern(f.Message),
+		likelyPairs).Query(func(rows pgx.Rows) error {
 		var id uuid.UUID
 		var status string
 		_, err := pgx.ForEachRow(rows, []any{&id, &status, &g.all, &g.fitting}, func() error {

@@ -62,6 +62,28 @@ func oldOutage(t *testing.T, r *redriving) {
 	}
 }
 
+// afterOldOutage is a transaction on a table of oldOutage that was vacuumed, so that an index alone may answer.
+func afterOldOutage(t *testing.T, r *redriving, begin string) pgx.Tx {
+	t.Helper()
+	oldOutage(t, r)
+	// A page that another session looks at just then is left out. With pages left out the server would look at the table, too.
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		mustExec(t, r.subject.pool, `vacuum (analyze) postrider.dlq_entry`)
+		if pgtest.Value[bool](t, r.subject.pool, `select relallvisible = relpages from pg_class where oid = 'postrider.dlq_entry'::regclass`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("vacuum leaves pages out")
+		}
+	}
+	tx, err := r.subject.pool.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
+}
+
 // windowed runs a search by its window alone.
 func windowed(t *testing.T, d *Investigations, q dlq.Search) (page []found, done bool) {
 	t.Helper()

@@ -1,7 +1,7 @@
 -- Dead letters as they arrived, the investigations that people work on, their groups, and the redrives and operations
 -- by which they are treated. Operators change them only by functions with the owner's rights, so an operator needs no
 -- right to write investigations, groups or operations in any other way. The functions know what may be changed when. An
--- operator's transaction that calls one owes the audit log a row (access_owe).
+-- operator's transaction that calls one owes the audit log a row about what it changed (access_owe).
 
 create type postrider.dlq_resolution_status as enum (
     'pending', 'manually_resolved', 'permanently_failed', 'cancelled');
@@ -41,7 +41,7 @@ comment on column postrider.dlq_group.dlq_group_uuid is 'Identity.';
 comment on column postrider.dlq_group.fingerprint is 'Version, a colon and the hash of the parts.';
 comment on column postrider.dlq_group.fingerprint_version is 'Which rule made it; a new rule makes new groups and leaves the old ones. 0: of what was there before groups.';
 comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, root_cause (class), message (normalised), root_frame (without its line), topic, template.';
-comment on column postrider.dlq_group.title is 'One line for people.';
+comment on column postrider.dlq_group.title is 'One line for people: the words of the message that are the same in all of its investigations, with … for what varies.';
 comment on column postrider.dlq_group.topic is 'The topic that the messages were bound for or came from.';
 comment on column postrider.dlq_group.state is 'new (since its first investigation, until an operator acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
 comment on column postrider.dlq_group.muted_until is 'When a muted group becomes ongoing again; null is never.';
@@ -120,6 +120,7 @@ create table postrider.dlq_entry (
     task_uuid            uuid,
     consumer_group       text,
     dlq_topic            text,
+    error_category       text check (error_category in ('validation', 'transient', 'fatal')),
     constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
 );
 comment on table postrider.dlq_entry is
@@ -133,13 +134,14 @@ comment on column postrider.dlq_entry.dlq_timestamp is 'When the subject was dea
 comment on column postrider.dlq_entry.resolution_status is 'See the type dlq_resolution_status.';
 comment on column postrider.dlq_entry.resolution_timestamp is 'When the investigation was closed; null while pending.';
 comment on column postrider.dlq_entry.resolution_notes is 'What the operator found and did.';
-comment on column postrider.dlq_entry.resolved_by is 'Who closed it; postrider where it closed by itself, because its message was sent again and arrived.';
+comment on column postrider.dlq_entry.resolved_by is 'Who closed it, or was named as that, which may be before. postrider: it was closed by rule, because its message was sent again and arrived, or was given up again and another investigation goes on, or because its task was retried without a name.';
 comment on column postrider.dlq_entry.topic is 'The topic that the message was bound for or came from.';
 comment on column postrider.dlq_entry.error_code is 'Code of the failure.';
 comment on column postrider.dlq_entry.error_message is 'Message of the failure.';
+comment on column postrider.dlq_entry.error_category is 'What the failure asks of people, where its first letter names that: validation, transient or fatal. Null: it follows from reason and code.';
 comment on column postrider.dlq_entry.occurrences is 'How many dead letters of this subject arrived while the investigation was pending.';
 comment on column postrider.dlq_entry.last_occurred_at is 'When the newest of them failed.';
-comment on column postrider.dlq_entry.predecessor_uuid is 'The investigation of the same subject that was closed before this one opened.';
+comment on column postrider.dlq_entry.predecessor_uuid is 'The investigation that this one goes on from: of the message that was redriven and died again, or else the closed one of the same subject, or else the last of the group that it opened again.';
 comment on column postrider.dlq_entry.snapshot is 'The subject as it was when it was dead-lettered.';
 comment on column postrider.dlq_entry.metadata is 'Free for tags, tickets and tools.';
 comment on column postrider.dlq_entry.created_at is 'When the investigation was opened.';
@@ -220,6 +222,7 @@ create table postrider.dlq_letter (
     original_record  text,
     hops             integer not null default 0 check (hops >= 0),
     content_hash     bytea,
+    error_category   text check (error_category in ('validation', 'transient', 'fatal')),
     constraint dlq_letter_removed check (dlq_entry_uuid is not null or num_nonnulls(key, payload) = 0 and headers = '[]')
 );
 comment on table postrider.dlq_letter is
@@ -247,6 +250,7 @@ comment on column postrider.dlq_letter.headers is 'Headers of the message withou
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
 comment on column postrider.dlq_letter.error_code is 'Code of the failure.';
 comment on column postrider.dlq_letter.error_message is 'Message of the failure.';
+comment on column postrider.dlq_letter.error_category is 'What the failure asks of people, where the letter names that (postrider-error-category): validation, transient or fatal. Null: it follows from class and code.';
 comment on column postrider.dlq_letter.attempts is 'Attempts before it was given up.';
 comment on column postrider.dlq_letter.first_failed_at is 'When the first attempt failed.';
 comment on column postrider.dlq_letter.last_failed_at is 'When the last attempt failed.';
@@ -297,13 +301,13 @@ comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
 comment on column postrider.dlq_operation.name is 'Given by the operator who started it, for example the incident. Unique among the operations that have not ended.';
 comment on column postrider.dlq_operation.actor is 'Who started it.';
 comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by an operator), halted (too many came back dead), aborted, completed.';
-comment on column postrider.dlq_operation.scope is 'What was asked for: ids, a filter or a group, and the cut-off time.';
+comment on column postrider.dlq_operation.scope is 'What was asked for: a filter or a group. An empty object where investigations were named: they are the items.';
 comment on column postrider.dlq_operation.options is 'target, rate (a second), canary (how many), halt_ratio, edits.';
-comment on column postrider.dlq_operation.plan is 'What it would do when it was planned: how many, bytes, topics, keys whose order is affected, already redriven.';
+comment on column postrider.dlq_operation.plan is 'What it would do when it was planned (dlq_plan_operation). Counts: items, bytes, keys whose order is affected, redriven before, tasks, halting, unreadable_headers. By topic: topics, and reaches, the messages and the groups that failed. What the caller foresaw: left_out by reason among the first foreseen items, overlapping and overlaps with operations that have not ended.';
 comment on column postrider.dlq_operation.reason is 'Why, in the words of who started it.';
 comment on column postrider.dlq_operation.items is 'Investigations in its scope.';
 comment on column postrider.dlq_operation.done is 'Items that it has treated.';
-comment on column postrider.dlq_operation.skipped is 'Items that it left alone, each with its reason.';
+comment on column postrider.dlq_operation.skipped is 'Items that it did nothing with, each with its reason.';
 comment on column postrider.dlq_operation.failed is 'Items that it could not treat.';
 comment on column postrider.dlq_operation.came_back is 'Redriven ones that died again: given up by the relay, or by a consumer group whose letter was here when their delivery was seen.';
 comment on column postrider.dlq_operation.delivered is 'Redriven ones that their topic acknowledged.';
@@ -344,7 +348,7 @@ comment on index postrider.dlq_operation_item_back is 'The few that came back de
 create index dlq_operation_item_waiting on postrider.dlq_operation_item (dlq_operation_uuid, (item + 0)) where state = 'waiting';
 comment on index postrider.dlq_operation_item_waiting is 'What an operation has yet to treat, in order.';
 create index dlq_operation_item_left on postrider.dlq_operation_item (dlq_operation_uuid, state, item) where state in ('skipped', 'failed');
-comment on index postrider.dlq_operation_item_left is 'The few that an operation left alone, among many that it treated.';
+comment on index postrider.dlq_operation_item_left is 'The few that an operation skipped or could not treat, among many that it treated.';
 
 create table postrider.dlq_redrive (
     redrive_id          text primary key check (octet_length(redrive_id) <= 128),
@@ -390,6 +394,33 @@ create index dlq_redrive_event on postrider.dlq_redrive (event_id);
 comment on index postrider.dlq_redrive_event is 'Which redrive a dead letter came from.';
 create index dlq_redrive_operation on postrider.dlq_redrive (dlq_operation_uuid) where dlq_operation_uuid is not null;
 comment on index postrider.dlq_redrive_operation is 'The redrives of an operation.';
+
+create table postrider.dlq_comment (
+    dlq_comment_id bigint generated always as identity primary key,
+    dlq_entry_uuid uuid,
+    dlq_group_uuid uuid references postrider.dlq_group on delete cascade,
+    author         text not null check (author <> ''),
+    author_id      text not null check (author_id <> ''),
+    text           text check (text <> '' and octet_length(text) <= 16384),
+    created_at     timestamptz not null default now(),
+    deleted_at     timestamptz,
+    constraint dlq_comment_about check ((dlq_entry_uuid is null) <> (dlq_group_uuid is null)),
+    constraint dlq_comment_deleted check ((text is null) = (deleted_at is not null))
+);
+comment on table postrider.dlq_comment is
+'What people wrote about investigations and groups: a thread of each, which is only added to. A comment goes with its investigation.';
+comment on column postrider.dlq_comment.dlq_comment_id is 'Identity; a later comment has a higher one.';
+comment on column postrider.dlq_comment.dlq_entry_uuid is 'The investigation that it is about; null for a group. There is one, without a foreign key, which would look for comments once for each investigation that is purged: dlq_insert_comment looks for it, and dlq_entry_forget removes its comments with it.';
+comment on column postrider.dlq_comment.dlq_group_uuid is 'The group that it is about; null for an investigation.';
+comment on column postrider.dlq_comment.author is 'Who wrote it, by the name that the audit log has. The author alone can delete it.';
+comment on column postrider.dlq_comment.author_id is 'Which person of that name wrote it: access_session.person, key: and the id of an API key, or the author again for a command.';
+comment on column postrider.dlq_comment.text is 'What was written, at most 16 KiB; null once it is deleted.';
+comment on column postrider.dlq_comment.created_at is 'When it was written.';
+comment on column postrider.dlq_comment.deleted_at is 'When its author deleted it; null while it is there.';
+create index dlq_comment_entry on postrider.dlq_comment (dlq_entry_uuid, dlq_comment_id) where dlq_entry_uuid is not null;
+comment on index postrider.dlq_comment_entry is 'The thread of an investigation.';
+create index dlq_comment_group on postrider.dlq_comment (dlq_group_uuid, dlq_comment_id) where dlq_group_uuid is not null;
+comment on index postrider.dlq_comment_group is 'The thread of a group.';
 
 create table postrider.dlq_count (
     dlq_group_uuid    uuid not null references postrider.dlq_group on delete cascade,
@@ -450,6 +481,8 @@ revoke all on function postrider.dlq_index_messages() from public;
 select postrider.dlq_index_messages();
 
 -- What PostgreSQL made for constraints and identities.
+comment on index postrider.dlq_comment_pkey is 'A comment by its id.';
+comment on sequence postrider.dlq_comment_dlq_comment_id_seq is 'Numbers of dlq_comment.dlq_comment_id.';
 comment on index postrider.dlq_count_pkey is 'One count per group, reason, kind of subject and status.';
 comment on index postrider.dlq_entry_pkey is 'An investigation by its id.';
 comment on index postrider.dlq_fingerprint_pkey is 'What a fingerprint leads to.';

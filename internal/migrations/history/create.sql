@@ -22,7 +22,7 @@ create table if not exists postrider.schema_migration (
 comment on table postrider.schema_migration is
 'One row per applied migration. Written only by the migration runner, in the transaction of the migration.';
 comment on column postrider.schema_migration.room is
-'The room of the schema, from the folder of the file: access, outbox, tasks or dlq.';
+'The room of the schema, from the folder of the file: audit, outbox, tasks, access or dlq.';
 comment on column postrider.schema_migration.version is
 'Number of the migration. The applied versions of a room are 1 to n without a gap.';
 comment on column postrider.schema_migration.name is
@@ -59,3 +59,16 @@ create unique index if not exists schema_code_current on postrider.schema_code (
 comment on index postrider.schema_code_current is 'One code per room at a time.';
 comment on index postrider.schema_migration_pkey is 'A version of a room is applied once.';
 comment on index postrider.schema_code_pkey is 'A code of a room by its checksum.';
+
+create table if not exists postrider.schema_part (
+    part     text        not null,
+    added_at timestamptz not null default now(),
+    constraint schema_part_pkey primary key (part)
+);
+comment on table postrider.schema_part is
+'The parts that this database was installed with: the outbox alone, the outbox and tasks, or all. Migrating brings each part to the newest version and adds no other, unless it is told to by name. Written only by the migration runner.';
+comment on column postrider.schema_part.part is
+'outbox (the rooms audit and outbox), tasks (the room tasks) or desk (the rooms access and dlq).';
+comment on column postrider.schema_part.added_at is
+'Start of the transaction that added it.';
+comment on index postrider.schema_part_pkey is 'A part is there once.';

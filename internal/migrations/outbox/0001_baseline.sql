@@ -65,7 +65,7 @@ comment on column postrider.outbox_event.id is 'Insertion order; per topic and k
 comment on column postrider.outbox_event.event_id is 'The identity of the event, sent as the Kafka header postrider-event-id with every copy; a redrive sends the id of the event that it sends again. A UUID of version 7: it begins with the time.';
 comment on column postrider.outbox_event.created_at is 'When the row was inserted (not when its transaction began). Its default also wakes an idle relay, if one asked for that; a row that brings a time of its own is found by the next poll.';
 comment on column postrider.outbox_event.available_at is 'Not before this time; null is at once. Undelayed later events of the key may overtake a delayed one.';
-comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes the relay''s setting.';
+comment on column postrider.outbox_event.max_attempts is 'Attempts before the event is given up; null takes those of its task''s template, else the relay''s setting.';
 comment on column postrider.outbox_event.task_uuid is 'The task this event belongs to, if any.';
 comment on column postrider.outbox_event.topic is 'Kafka topic.';
 comment on column postrider.outbox_event.key is 'Kafka key, exact bytes. Null means no key, and no order.';
@@ -234,7 +234,7 @@ comment on column postrider.outbox_exception.state is 'See the type outbox_excep
 comment on column postrider.outbox_exception.hold_id is 'The hold that keeps a parked event back.';
 comment on column postrider.outbox_exception.sending_since is 'Since when the leader has it in hand; null while it waits. People leave it alone meanwhile.';
 comment on column postrider.outbox_exception.attempts is 'Failed attempts that were the event''s own fault; outages spend none.';
-comment on column postrider.outbox_exception.max_attempts is 'Attempts before it is given up, as they counted when it last failed; null for one that never failed.';
+comment on column postrider.outbox_exception.max_attempts is 'Attempts before it is given up, as they counted when it last failed; for one that never failed its own limit or that of its task''s template, and null where it has none.';
 comment on column postrider.outbox_exception.episode is 'How many times this event was given up; with event_id it names a dead letter.';
 comment on column postrider.outbox_exception.next_attempt_at is 'When a scheduled event is tried, or an exhausted one is offered to the dead-letter topic again.';
 comment on column postrider.outbox_exception.sent_at is 'When the dead-letter topic acknowledged it.';
@@ -326,6 +326,18 @@ comment on column postrider.outbox_own_topic.topic is 'The topic.';
 comment on column postrider.outbox_own_topic.use is 'What it is for.';
 insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.lifecycle', 'lifecycle events');
 
+create table postrider.outbox_attempt_rule (
+    place        integer primary key,
+    topics       text not null,
+    max_attempts postrider.outbox_max_attempts not null
+);
+comment on table postrider.outbox_attempt_rule is
+'After how many attempts the events of a topic are given up, where neither they nor the templates of their tasks say it: the rule with the highest place that matches the topic. For v_outbox_event; the relay goes by its settings, and writes here what they say when it starts.';
+comment on column postrider.outbox_attempt_rule.place is 'The order of the rules; 0 is for all topics.';
+comment on column postrider.outbox_attempt_rule.topics is 'A regular expression for names of topics.';
+comment on column postrider.outbox_attempt_rule.max_attempts is 'Attempts before an event is given up.';
+insert into postrider.outbox_attempt_rule values (0, '', 5);
+
 -- A row fills its page up to the fill factor, so each one needs a new page, and shows whether the disk has room for one.
 create table postrider.outbox_write_probe (
     filler text not null
@@ -334,15 +346,34 @@ comment on table postrider.outbox_write_probe is
 'Empty. Readiness writes a row and takes it back, to see whether the database takes writes: one row in ten seconds from each process. Vacuum makes it small again.';
 comment on column postrider.outbox_write_probe.filler is 'What makes the row so long that a page takes no second one.';
 
+-- Which outbox this is.
+create table postrider.outbox_source (
+    only_row     boolean primary key default true check (only_row),
+    source_uuid  uuid not null default gen_random_uuid(),
+    name         text constraint outbox_source_name check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
+    desk         text constraint outbox_source_desk check (desk <> ''),
+    installed_at timestamptz not null default now()
+);
+comment on table postrider.outbox_source is
+'One row: which outbox this is. The uuid is drawn when the outbox is installed, and a copy of the database has it too. The name is given once by outbox_name_source. Only outbox_new_identity changes either, for a copy of a database that is to be an outbox of its own.';
+comment on column postrider.outbox_source.only_row is 'Always true, so that there is one row.';
+comment on column postrider.outbox_source.source_uuid is 'The identity. Two databases with one uuid are copies of one another.';
+comment on column postrider.outbox_source.name is 'What a desk calls it: a small letter, then up to 39 small letters, digits and hyphens. Null until it is given, and counts as main until then. A name is never reused.';
+comment on column postrider.outbox_source.desk is 'The desk whose commands it obeys. Null until a desk claims it.';
+comment on column postrider.outbox_source.installed_at is 'When the uuid was drawn.';
+insert into postrider.outbox_source default values;
+
 -- What PostgreSQL made for constraints and identities.
 comment on index postrider.outbox_event_pkey is 'The log: events in the order of their ids.';
 comment on index postrider.outbox_exception_pkey is 'The exception of an event, at most one.';
 comment on index postrider.outbox_hold_pkey is 'A hold by its number.';
 comment on index postrider.outbox_idempotency_key_pkey is 'A key is used once per topic.';
+comment on index postrider.outbox_attempt_rule_pkey is 'Rules in their order.';
 comment on index postrider.outbox_own_topic_pkey is 'Each topic once.';
 comment on index postrider.outbox_receipt_pkey is 'Receipts in the order in which they were written; no number is given twice, so a relay that was thought dead writes none.';
 comment on index postrider.outbox_retention_pkey is 'One row for each kind of what is kept.';
 comment on index postrider.outbox_skip_request_pkey is 'An event is asked to be skipped once.';
+comment on index postrider.outbox_source_pkey is 'One row.';
 comment on index postrider.outbox_task_event_pkey is 'The events of a task.';
 comment on sequence postrider.outbox_event_id_seq is 'Numbers of outbox_event.id. A number that was taken and never committed is a gap of the log.';
 comment on sequence postrider.outbox_hold_hold_id_seq is 'Numbers of outbox_hold.hold_id.';

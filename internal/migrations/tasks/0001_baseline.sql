@@ -242,7 +242,7 @@ comment on index postrider.tasker_tasks_ended is 'Tasks that the archiver may ta
 create index tasker_tasks_flagged on postrider.tasker_tasks (named_task_uuid, state, (coalesce(stay_from, state_entered_at))) where live and stale_flagged_at is not null;
 comment on index postrider.tasker_tasks_flagged is 'Tasks that were found to be stale and left in place; with tasker_tasks_stay, the longest stays of all.';
 create index tasker_tasks_flag_rules on postrider.tasker_tasks (named_task_uuid, state, stale_rule, stale_until) where live and stale_flagged_at is not null;
-comment on index postrider.tasker_tasks_flag_rules is 'Flagged tasks by their rule; finds those whose rule changed, or that passed another threshold, without looking at the rest.';
+comment on index postrider.tasker_tasks_flag_rules is 'Flagged tasks by their rule; finds tasks whose rule changed, or that passed another threshold, without looking at the rest.';
 
 create table postrider.tasker_workflow_steps (
     workflow_step_uuid uuid primary key default postrider.uuid_generate_v7(),
@@ -331,8 +331,8 @@ comment on column postrider.tasker_workflow_step_transitions.from_status is 'The
 comment on column postrider.tasker_workflow_step_transitions.to_status is 'The status after.';
 comment on column postrider.tasker_workflow_step_transitions.metadata is 'Who changed it and why: action, actor, notes.';
 comment on column postrider.tasker_workflow_step_transitions.created_at is 'When.';
-create index tasker_workflow_step_transitions_task on postrider.tasker_workflow_step_transitions (task_uuid);
-comment on index postrider.tasker_workflow_step_transitions_task is 'The history of a task''s steps.';
+create index tasker_workflow_step_transitions_task on postrider.tasker_workflow_step_transitions (task_uuid, created_at);
+comment on index postrider.tasker_workflow_step_transitions_task is 'The history of a task''s steps, in its order.';
 create index tasker_workflow_step_transitions_step on postrider.tasker_workflow_step_transitions (workflow_step_uuid);
 comment on index postrider.tasker_workflow_step_transitions_step is 'The history of a step.';
 
@@ -383,27 +383,51 @@ create sequence postrider.tasker_tasks_discovered;
 comment on sequence postrider.tasker_tasks_discovered is
 'How many tasks get_next_ready_tasks has handed out: a metric. A sequence, because counting must not make one transaction wait for another.';
 
+create table postrider.tasker_task_counts (
+    count_id bigint generated always as identity primary key,
+    kind     text not null check (kind in ('stale', 'dead_letter')),
+    state    text not null,
+    outcome  text not null,
+    tasks    bigint not null check (tasks > 0)
+);
+comment on table postrider.tasker_task_counts is
+'How many tasks were found to be stale, and how many were dead-lettered, since the schema exists: metrics. What was counted is the sum of the rows. Each transaction adds rows of its own, because counting must not make one wait for another; past 1,000 rows tasks_merge_counts merges rows that are alike.';
+comment on column postrider.tasker_task_counts.count_id is 'Number of the row.';
+comment on column postrider.tasker_task_counts.kind is 'stale: found by detect_and_transition_stale_tasks. dead_letter: a dead letter of the task was written, or it was moved because an event of it was given up.';
+comment on column postrider.tasker_task_counts.state is 'The state that the tasks were in.';
+comment on column postrider.tasker_task_counts.outcome is 'Of stale tasks the action_taken, of dead-lettered ones the dlq_reason.';
+comment on column postrider.tasker_task_counts.tasks is 'How many tasks.';
+
+create table postrider.tasker_switch (
+    engine       text primary key check (engine in ('archiver', 'detector')),
+    paused_at    timestamptz,
+    paused_by    text,
+    pause_reason text,
+    resume_at    timestamptz,
+    constraint tasker_switch_paused check ((paused_at is null) = (paused_by is null) and (paused_at is not null or resume_at is null)),
+    constraint tasker_switch_times check (isfinite(paused_at) and isfinite(resume_at))
+);
+comment on table postrider.tasker_switch is
+'The switches of the engines that people pause, one row each, for all processes. A pause whose end has come does not count.';
+comment on column postrider.tasker_switch.engine is 'detector: the detectors of stale tasks; archiver: the archivers of tasks.';
+comment on column postrider.tasker_switch.paused_at is 'Since when no engine of this kind works on this database; null while they do.';
+comment on column postrider.tasker_switch.paused_by is 'Who paused them, in the order in which they did: operators, and latency_limit for a detector that found itself too slow.';
+comment on column postrider.tasker_switch.pause_reason is 'Why, for people.';
+comment on column postrider.tasker_switch.resume_at is 'When they go on by themselves; null: they wait for an operator.';
+insert into postrider.tasker_switch (engine) values ('archiver'), ('detector');
+
 create table postrider.tasker_detector (
     only_row       boolean primary key default true check (only_row),
-    paused_at      timestamptz,
-    paused_by      text,
-    pause_reason   text,
-    resume_at      timestamptz,
     last_pass_at   timestamptz,
     last_pass_by   text,
     last_pass_ms   double precision,
     last_pass_stale integer,
     last_pass_batches integer,
     last_pass_dry_run boolean,
-    constraint tasker_detector_paused check ((paused_at is null) = (paused_by is null) and (paused_at is not null or resume_at is null)),
-    constraint tasker_detector_times check (isfinite(paused_at) and isfinite(resume_at) and isfinite(last_pass_at))
+    constraint tasker_detector_times check (isfinite(last_pass_at))
 );
-comment on table postrider.tasker_detector is 'The switch of the detectors of stale tasks, and what the last pass did. One row, for all processes.';
+comment on table postrider.tasker_detector is 'What the last pass of the detectors of stale tasks did. One row, for all processes.';
 comment on column postrider.tasker_detector.only_row is 'Always true, so that there is one row.';
-comment on column postrider.tasker_detector.paused_at is 'Since when no detector of this database works; null while they do.';
-comment on column postrider.tasker_detector.paused_by is 'Who paused them: an operator, or latency_limit for a detector that found itself too slow.';
-comment on column postrider.tasker_detector.pause_reason is 'Why, for people.';
-comment on column postrider.tasker_detector.resume_at is 'When they go on by themselves; null: they wait for an operator.';
 comment on column postrider.tasker_detector.last_pass_at is 'When the last pass of any process ended.';
 comment on column postrider.tasker_detector.last_pass_by is 'Which process that was: host:pid.';
 comment on column postrider.tasker_detector.last_pass_ms is 'How long it took, in milliseconds.';
@@ -415,7 +439,7 @@ insert into postrider.tasker_detector default values;
 create type postrider.tasker_stale_task as (
     task_uuid uuid, namespace_name text, task_name text, version text, topic text, state text, to_state text, to_kind text,
     sort_key integer, minutes integer, threshold integer, threshold_kind text, threshold_source text, reason postrider.dlq_reason,
-    rule text, stale_until timestamptz, moves boolean, letter_id text, letter_event_id uuid, age double precision, error_code text, error_reason text, metadata jsonb
+    rule text, stale_until timestamptz, moves boolean, letter_id text, letter_event_id uuid, action text, age double precision, error_code text, error_reason text, metadata jsonb
 );
 comment on type postrider.tasker_stale_task is 'Internal. A stale task in the hands of detect_and_transition_stale_tasks, with what becomes of it.';
 
@@ -466,7 +490,7 @@ comment on column postrider.tasker_task_transitions_archive.archived_at is 'When
 create table postrider.tasker_workflow_step_transitions_archive (
     like postrider.tasker_workflow_step_transitions including comments,
     archived_at timestamptz not null,
-    primary key (task_uuid, step_transition_uuid)
+    primary key (task_uuid, created_at, step_transition_uuid)
 );
 comment on table postrider.tasker_workflow_step_transitions_archive is 'The history of the steps of archived tasks.';
 comment on column postrider.tasker_workflow_step_transitions_archive.archived_at is 'When its task was moved here.';
@@ -577,6 +601,8 @@ comment on index postrider.tasker_named_tasks_task_namespace_uuid_name_version_k
 comment on index postrider.tasker_settings_pkey is 'There is one row.';
 comment on index postrider.tasker_state_machines_name_key is 'A machine by its name.';
 comment on index postrider.tasker_state_machines_pkey is 'A machine by its id.';
+comment on index postrider.tasker_switch_pkey is 'One switch per kind of engine.';
+comment on index postrider.tasker_task_counts_pkey is 'A row of counts.';
 comment on index postrider.tasker_task_namespaces_name_key is 'A namespace by its name.';
 comment on index postrider.tasker_task_namespaces_pkey is 'A namespace by its id.';
 comment on index postrider.tasker_task_transitions_archive_pkey is 'The history of an archived task, in its order.';
@@ -586,9 +612,10 @@ comment on index postrider.tasker_tasks_archive_pkey is 'An archived task by its
 comment on index postrider.tasker_tasks_pkey is 'A task by its id.';
 comment on index postrider.tasker_undelivered_events_pkey is 'One note per event, and time that it was given up.';
 comment on index postrider.tasker_workers_pkey is 'A worker of a namespace.';
-comment on index postrider.tasker_workflow_step_transitions_archive_pkey is 'The step transitions of an archived task.';
+comment on index postrider.tasker_workflow_step_transitions_archive_pkey is 'The step transitions of an archived task, in their order.';
 comment on index postrider.tasker_workflow_step_transitions_pkey is 'A step transition by its id.';
 comment on index postrider.tasker_workflow_steps_archive_pkey is 'The steps of an archived task.';
 comment on index postrider.tasker_workflow_steps_pkey is 'A step by its id.';
 comment on index postrider.tasker_workflow_steps_task_uuid_step_name_key is 'The steps of a task; no name is given twice.';
+comment on sequence postrider.tasker_task_counts_count_id_seq is 'Numbers of tasker_task_counts.count_id.';
 comment on sequence postrider.tasker_state_machines_state_machine_id_seq is 'Numbers of tasker_state_machines.state_machine_id.';

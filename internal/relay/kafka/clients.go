@@ -88,22 +88,29 @@ func (p *Publisher) reseed(c *kgo.Client) {
 	}
 }
 
+// answered notes that the last record of a client that was left has an outcome.
+func (p *Publisher) answered(s *Share, c *kgo.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.left = slices.DeleteFunc(s.left, func(l *kgo.Client) bool { return l == c })
+}
+
 // leave notes that a client is in use only because records are without an answer.
-func (p *Publisher) leave(c *kgo.Client) {
+func (p *Publisher) leave(s *Share, c *kgo.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
-	p.left = append(p.left, c)
-	if len(p.left) <= maxClients {
+	s.left = append(s.left, c)
+	if len(s.left) <= s.limit {
 		return
 	}
-	oldest := p.left[0]
-	p.left = p.left[1:]
+	oldest := s.left[0]
+	s.left = s.left[1:]
 	delete(p.all, oldest)
 	delete(p.met, oldest)
-	p.cfg.Logger.Warn("too many producers wait for partitions that are away, the one that waited longest is closed", "limit", maxClients)
+	p.cfg.Logger.Warn("too many producers wait for partitions that are away, the one that waited longest is closed", "limit", s.limit)
 	go oldest.Close()
 }
 
@@ -113,7 +120,6 @@ func (p *Publisher) giveBack(c *kgo.Client) {
 	defer p.inUse.Done()
 	var worn []*kgo.Client
 	p.mu.Lock()
-	p.left = slices.DeleteFunc(p.left, func(l *kgo.Client) bool { return l == c })
 	if _, known := p.all[c]; known && !p.closed {
 		p.idle = slices.DeleteFunc(append(p.idle, c), func(c *kgo.Client) bool {
 			if p.all[c] == p.generation {

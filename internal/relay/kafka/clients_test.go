@@ -82,8 +82,53 @@ func TestTooManyWait(t *testing.T) {
 		wantTopic(t, b, silent, append(stuck, more)...)
 		wantTopic(t, b, other, ms...)
 		wantClients(t, p, maxClients, maxClients)
-		if len(p.left) > 0 || p.stuck.all(silent) || len(p.stuck.topics) > 0 {
-			t.Errorf("%d clients are left behind, stuck are %v", len(p.left), p.stuck.topics)
+		if len(p.own.left) > 0 || p.stuck.all(silent) || len(p.stuck.topics) > 0 {
+			t.Errorf("%d clients are left behind, stuck are %v", len(p.own.left), p.stuck.topics)
+		}
+	})
+}
+
+// TestShareKeepsItsOwn: as many batches of one source wait as there may be, and more. Its own producers are given up for
+// them, and no producer of another source.
+func TestShareKeepsItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := kafkatest.Virtual(t)
+		silent, slow, other := b.Topic(t, 4, nil), b.Topic(t, 1, nil), b.Topic(t, 1, nil)
+		p := newPublisher(t, b, nil)
+		noisy, quiet := p.NewShare(), p.NewShare()
+		fs, fq := fault(b, kmsg.Produce, silent, kerr.NotEnoughReplicas, 0), fault(b, kmsg.Produce, slow, kerr.NotEnoughReplicas, 0)
+		within := func(s *Share, m relay.Message) relay.Class {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			return s.Publish(ctx, []relay.Message{m})[0].Class
+		}
+		waits := messageOf(slow, "k", "of the quiet source")
+		if got := within(quiet, waits); got != relay.Infrastructure {
+			t.Fatalf("it is %s", got)
+		}
+		for _, m := range messages(silent, 1, keys(3*sourceClients)...) {
+			if got := within(noisy, m); got != relay.Infrastructure {
+				t.Fatalf("it is %s", got)
+			}
+		}
+		p.mu.Lock()
+		noise, left := len(noisy.left), len(quiet.left)
+		p.mu.Unlock()
+		if noise != sourceClients || left != 1 {
+			t.Errorf("%d producers of the one source wait and %d of the other, want %d and 1", noise, left, sourceClients)
+		}
+		if o := p.flightsOf([]relay.Message{waits})[0]; o == nil || final(o) {
+			t.Error("the record of the quiet source was given up for those of the other")
+		}
+		if got := within(quiet, messageOf(other, "k", "goes")); got != relay.Delivered {
+			t.Errorf("a record of the quiet source to another topic is %s", got)
+		}
+		fs.Remove()
+		fq.Remove()
+		time.Sleep(time.Minute)
+		if got := within(quiet, waits); got != relay.Delivered {
+			t.Errorf("the record that waited is %s", got)
 		}
 	})
 }

@@ -73,7 +73,8 @@ func testNoAnswer(t *testing.T, err *kerr.Error) {
 	began = time.Now()
 	second := append(append(first[:4:4], messages(silent, 1, "c")...), messages(other, 2, "y")...)
 	wantOutcomes(t, publish(t, p, second...), unknown, unknown, unknown, unknown, "withheld", "delivered", "delivered")
-	if took := time.Since(began); took != 0 {
+	// The client may take its 10 ms before it sends. Who waits for the record that is away waits for a part of its patience.
+	if took := time.Since(began); took >= patience/10 {
 		t.Errorf("a batch with a record that is still away took %v: its shards were locked all that time", took)
 	}
 

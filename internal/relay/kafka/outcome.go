@@ -84,7 +84,7 @@ func (p *Publisher) alone(ctx context.Context, c *kgo.Client, b *batch, ms []rel
 // refusedTopics gives up the messages for topics that the broker refuses for good when they are looked up. It asks once
 // more, with the first message of each alone and with another client: in this one the topic would begin with the sequence
 // numbers that it had before, and the broker would take new records for copies.
-func (p *Publisher) refusedTopics(ctx context.Context, early map[string]error, ms []relay.Message, send []int, out []relay.Outcome) {
+func (p *Publisher) refusedTopics(ctx context.Context, s *Share, early map[string]error, ms []relay.Message, send []int, out []relay.Outcome) {
 	for topic, err := range early {
 		if !errors.Is(err, kerr.InvalidTopicException) || ctx.Err() != nil {
 			continue
@@ -95,7 +95,7 @@ func (p *Publisher) refusedTopics(ctx context.Context, early map[string]error, m
 			case ms[i].Topic != topic:
 				continue
 			case first:
-				refused = p.refusedAgain(ctx, ms, i, out)
+				refused = p.refusedAgain(ctx, s, ms, i, out)
 			case !refused || ms[i].Key != nil && blocked[string(ms[i].Key)]:
 				out[i] = relay.Outcome{Class: relay.Withheld}
 				continue
@@ -110,7 +110,7 @@ func (p *Publisher) refusedTopics(ctx context.Context, early map[string]error, m
 }
 
 // refusedAgain sends one message alone with another client, and reports whether its topic is refused for good.
-func (p *Publisher) refusedAgain(ctx context.Context, ms []relay.Message, i int, out []relay.Outcome) bool {
+func (p *Publisher) refusedAgain(ctx context.Context, s *Share, ms []relay.Message, i int, out []relay.Outcome) bool {
 	c, err := p.producer(ctx)
 	if err != nil {
 		out[i] = p.notSent(err)
@@ -118,7 +118,7 @@ func (p *Publisher) refusedAgain(ctx context.Context, ms []relay.Message, i int,
 	}
 	b := p.produce(ctx, c, ms, []int{i})
 	p.read(b, ms, []int{i}, out)
-	p.release(c, b)
+	p.release(s, c, b)
 	return errors.Is(b.early[ms[i].Topic], kerr.InvalidTopicException)
 }
 

@@ -32,6 +32,10 @@ func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
+	return p.publish(ctx, &p.own, ms)
+}
+
+func (p *Publisher) publish(ctx context.Context, s *Share, ms []relay.Message) []relay.Outcome {
 	send, attached, out := p.sort(ms)
 	switch {
 	case len(send) == 0:
@@ -41,7 +45,7 @@ func (p *Publisher) Publish(ctx context.Context, ms []relay.Message) []relay.Out
 			out[i] = relay.Outcome{Class: relay.Withheld}
 		}
 	default:
-		out = p.sendOn(ctx, ms, send, out)
+		out = p.sendOn(ctx, s, ms, send, out)
 	}
 	if out == nil {
 		return p.allDelivered(len(ms))
@@ -125,7 +129,8 @@ func (p *Publisher) allDelivered(n int) []relay.Outcome {
 
 // attach takes the known outcomes of remembered flights. The flights without an outcome are attached; waiting has, by
 // topic, one of them for each partition.
-func (p *Publisher) attach(ms []relay.Message, flights map[int]*flight, out []relay.Outcome) (attached map[int]*flight, waiting map[string][]*flight) {
+func (p *Publisher) attach(ms []relay.Message, flights map[int]*flight, out []relay.Outcome) (attached map[int]*flight,
+	waiting map[string][]*flight) {
 	attached, waiting = map[int]*flight{}, map[string][]*flight{}
 	for i := range ms {
 		f := flights[i]
@@ -153,7 +158,7 @@ func (f *flight) together(g *flight) bool {
 
 // sendOn produces the chosen messages on a client that no other batch uses. It returns out with their outcomes; nil if it
 // was nil and all were delivered.
-func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, out []relay.Outcome) []relay.Outcome {
+func (p *Publisher) sendOn(ctx context.Context, s *Share, ms []relay.Message, send []int, out []relay.Outcome) []relay.Outcome {
 	c, err := p.producer(ctx)
 	if err != nil {
 		out = made(out, ms)
@@ -167,7 +172,7 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 	b := p.produce(ctx, c, ms, send)
 	p.reseed(c) // it knows the brokers of these topics by now
 	if out == nil && b.delivered() {
-		p.release(c, b)
+		p.release(s, c, b)
 		return nil
 	}
 	out = made(out, ms)
@@ -177,8 +182,8 @@ func (p *Publisher) sendOn(ctx context.Context, ms []relay.Message, send []int, 
 	} else {
 		withholdSuspects(send, out)
 	}
-	p.release(c, b)
-	p.refusedTopics(ctx, early, ms, send, out)
+	p.release(s, c, b)
+	p.refusedTopics(ctx, s, early, ms, send, out)
 	return out
 }
 
@@ -203,14 +208,15 @@ func (p *Publisher) producer(ctx context.Context) (*kgo.Client, error) {
 }
 
 // release gives the client back, at once or when its last record has an outcome.
-func (p *Publisher) release(c *kgo.Client, b *batch) {
+func (p *Publisher) release(s *Share, c *kgo.Client, b *batch) {
 	select {
 	case <-b.empty:
 		p.giveBack(c)
 	default:
-		p.leave(c)
+		p.leave(s, c)
 		go func() {
 			<-b.empty
+			p.answered(s, c)
 			p.giveBack(c)
 		}()
 	}

@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -62,7 +63,7 @@ type Publisher struct {
 
 	mu         sync.Mutex
 	idle       []*kgo.Client
-	left       []*kgo.Client       // in use only because records are without an answer, longest first
+	own        Share               // of callers that have none of their own
 	all        map[*kgo.Client]int // by client the generation that it belongs to
 	met        map[*kgo.Client]*met
 	generation int // clients of other generations are not used again
@@ -90,7 +91,8 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		cfg.MaxMessageBytes = DefaultMaxMessageBytes
 	}
 	if cfg.MaxMessageBytes < MinMaxMessageBytes || cfg.MaxMessageBytes > maxMaxMessageBytes {
-		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between %d and %d", cfg.MaxMessageBytes, MinMaxMessageBytes, maxMaxMessageBytes)
+		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between %d and %d", cfg.MaxMessageBytes, MinMaxMessageBytes,
+			maxMaxMessageBytes)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -100,7 +102,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{cfg: cfg, all: map[*kgo.Client]int{}, met: map[*kgo.Client]*met{}, pending: map[relay.MessageID]*flight{}}
+	p := &Publisher{cfg: cfg, own: Share{limit: maxClients}, all: map[*kgo.Client]int{}, met: map[*kgo.Client]*met{}, pending: map[relay.MessageID]*flight{}}
 	p.opts = append([]kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID(cfg.ClientID),
@@ -133,6 +135,27 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	}
 	p.idle = append(p.idle, c)
 	return p, nil
+}
+
+// sourceClients bounds the producers of one Share that wait for partitions that are away.
+const sourceClients = 4
+
+// Share is the use that one source makes of a Publisher, a relay.Publisher of its own. Records of a source that get no answer
+// take no more than a few producers, and none from other sources. It needs no closing.
+type Share struct {
+	*Publisher
+	limit int
+	left  []*kgo.Client // in use only because records are without an answer, longest first; under the publisher's lock
+}
+
+var _ relay.Publisher = (*Share)(nil)
+
+// NewShare returns a share for one more source.
+func (p *Publisher) NewShare() *Share { return &Share{Publisher: p, limit: sourceClients} }
+
+// Publish implements relay.Publisher.
+func (s *Share) Publish(ctx context.Context, ms []relay.Message) []relay.Outcome {
+	return s.publish(ctx, s, ms)
 }
 
 func compression(name string) ([]kgo.CompressionCodec, error) {

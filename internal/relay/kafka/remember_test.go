@@ -31,19 +31,21 @@ func TestRemember(t *testing.T) {
 }
 
 // TestRememberIsByMessage: the same event goes to its topic and, given up, to the dead-letter topic, and
-// again after a redrive. None of these stands for another.
+// again after a redrive; and a copy of its database is another source with the same event id. None of these stands for
+// another.
 func TestRememberIsByMessage(t *testing.T) {
 	t.Parallel()
 	b := kafkatest.Kfake(t)
 	topic := b.Topic(t, 1, nil)
 	p := newPublisher(t, b, nil)
 	event := messageOf(topic, "k", "event")
-	letter, redriven := event, event
+	letter, redriven, copied := event, event, event
 	letter.ID.Letter, letter.Value = true, []byte("letter")
 	redriven.ID.Episode, redriven.Value = 1, []byte("redriven")
+	copied.ID.Source, copied.Value = "copy", []byte("of another source")
 	p.Remember([]relay.Message{event})
-	wantAll(t, publish(t, p, letter, redriven, event), relay.Delivered)
-	wantTopic(t, b, topic, letter, redriven)
+	wantAll(t, publish(t, p, letter, redriven, copied, event), relay.Delivered)
+	wantTopic(t, b, topic, letter, redriven, copied)
 }
 
 // TestForgetting: outcomes that no call asks for go after a while, counted from the time when they were known.

@@ -217,7 +217,7 @@ func TestErrorsOfARealServer(t *testing.T) {
 			f.exec(`create trigger full_disk before insert on postrider.outbox_receipt for each row when (new.note is null) execute function full_disk()`)
 			return f.settleError(f.leader())
 		}, relay.StoreTransient, "53100", "make room"},
-		"a trigger of somebody": {func(f *fixture) error {
+		"a foreign trigger": {func(f *fixture) error {
 			f.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'no'; end $$`)
 			f.exec(`create trigger refuse before insert on postrider.outbox_receipt execute function refuse()`)
 			return f.leadError(f.store)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,19 +16,27 @@ import (
 )
 
 var (
-	listEvents     = query("list_events")
-	listTaskEvents = query("list_task_events")
-	findEvent      = query("find_event")
-	readEventBytes = query("read_event_bytes")
+	listEvents       = query("list_events")
+	listTaskEvents   = query("list_task_events")
+	findEvent        = query("find_event")
+	readEventBytes   = query("read_event_bytes")
+	readEventHeaders = query("read_event_headers")
 )
+
+// oldestFirst turns the order of a list of events.
+var oldestFirst = strings.NewReplacer("desc/*way*/", "asc", "</*way*/", ">", ">=/*way*/", "<=", "min/*way*/", "max")
+
+// outOfOrder is by how much the time of an event may be off from the times of its neighbours in the log: clocks of servers differ
+// after a failover, and ids are drawn before the row is written.
+const outOfOrder = time.Hour
 
 // eventWalk is how many events are looked at for one page.
 const eventWalk = 20_000
 
-// Events lists events, the newest first. One event, and the events of a task, are found at once; for other filters
-// Events looks through all newer events, page by page.
+// Events lists events. One event, and the events of a task or behind a hold, are found at once; for other filters Events looks
+// through all events, page by page, and through exceptions alone where no other event can fit.
 func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPage, error) {
-	if f.EventID != uuid.Nil && f.Before == 0 {
+	if f.EventID != uuid.Nil && f.After == 0 {
 		var id *int64
 		if err := s.pool.QueryRow(ctx, findEvent, f.EventID).Scan(&id); err != nil {
 			return relay.EventPage{}, fmt.Errorf("list events: %w", err)
@@ -34,13 +44,13 @@ func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPag
 		if id == nil {
 			return relay.EventPage{}, nil
 		}
-		f.Before, f.Limit = *id+1, 1
+		f.After, f.Limit, f.OldestFirst = *id+1, 1, false
 		page, err := s.events(ctx, f, id)
 		page.Next = 0 // there is no other
 		return page, err
 	}
-	if f.Before == 0 {
-		f.Before = math.MaxInt64
+	if f.After == 0 && !f.OldestFirst {
+		f.After = math.MaxInt64
 	}
 	if f.Limit < 1 {
 		f.Limit = 25
@@ -51,7 +61,7 @@ func (s *Store) Events(ctx context.Context, f relay.EventFilter) (relay.EventPag
 // Event returns one event. An unknown id is an error that wraps ErrNotFound.
 func (s *Store) Event(ctx context.Context, id int64) (relay.EventStatus, error) {
 	if id < math.MaxInt64 {
-		page, err := s.events(ctx, relay.EventFilter{Before: id + 1, Limit: 1}, &id)
+		page, err := s.events(ctx, relay.EventFilter{After: id + 1, Limit: 1}, &id)
 		if err != nil || len(page.Events) == 1 {
 			return first(page.Events), err
 		}
@@ -71,14 +81,23 @@ func (s *Store) events(ctx context.Context, f relay.EventFilter, id *int64) (pag
 	switch {
 	case id != nil:
 		walk = 1
-	case f.Status == "" && f.Topic == "" && f.EventID == uuid.Nil && f.TaskUUID == uuid.Nil: // each one is shown
+	case selectsAll(f): // each one is shown
 		walk = f.Limit
 	}
-	list := listEvents
-	if f.TaskUUID != uuid.Nil && id == nil {
-		list = listTaskEvents
+	past := f.From.Add(-outOfOrder)
+	if f.OldestFirst {
+		past = f.To.Add(outOfOrder)
 	}
-	rows, err := s.pool.Query(ctx, list, f.Before, f.Status, f.Topic, orNoUUID(f.EventID), orNoUUID(f.TaskUUID), id, f.Limit, walk)
+	args := []any{f.After, f.Status, f.Topic, orNoUUID(f.EventID), orNoUUID(f.TaskUUID), id, f.Limit, walk,
+		f.State, f.Key, f.ErrorCode, orNothing(f.HoldID), written(f), bound(past, f)}
+	list := listTaskEvents
+	if f.TaskUUID == uuid.Nil || id != nil {
+		list, args = listEvents, append(args, onlyExceptions(f))
+	}
+	if f.OldestFirst {
+		list = oldestFirst.Replace(list)
+	}
+	rows, err := s.pool.Query(ctx, list, args...)
 	if err != nil {
 		return page, fmt.Errorf("list events: %w", err)
 	}
@@ -122,6 +141,51 @@ func (s *Store) events(ctx context.Context, f relay.EventFilter, id *int64) (pag
 	return page, nil
 }
 
+// selectsAll reports whether a filter selects every event.
+func selectsAll(f relay.EventFilter) bool {
+	return f.Status == "" && f.State == "" && f.Topic == "" && f.ErrorCode == "" && f.EventID == uuid.Nil && f.TaskUUID == uuid.Nil &&
+		f.Key == nil && f.HoldID == 0 && f.From.IsZero() && f.To.IsZero()
+}
+
+// onlyExceptions reports whether only exceptions can fit: all other events are pending or published, and have not failed.
+func onlyExceptions(f relay.EventFilter) bool {
+	return f.ErrorCode != "" || f.HoldID != 0 || f.Status == "failed" || f.Status == "dead_lettered" || f.Status == "processing" ||
+		f.State != "" && f.State != "pending" && f.State != "published"
+}
+
+// written is when the events of a filter were written; null for any time.
+func written(f relay.EventFilter) pgtype.Range[pgtype.Timestamptz] {
+	if f.From.IsZero() && f.To.IsZero() {
+		return pgtype.Range[pgtype.Timestamptz]{}
+	}
+	at := func(t time.Time) (pgtype.Timestamptz, pgtype.BoundType) {
+		if t.IsZero() {
+			return pgtype.Timestamptz{}, pgtype.Unbounded
+		}
+		return pgtype.Timestamptz{Time: t, Valid: true}, pgtype.Inclusive
+	}
+	r := pgtype.Range[pgtype.Timestamptz]{Valid: true}
+	r.Lower, r.LowerType = at(f.From)
+	r.Upper, r.UpperType = at(f.To)
+	return r
+}
+
+// bound is the time past which a list ends; null where its filter has none on that side.
+func bound(past time.Time, f relay.EventFilter) pgtype.Timestamptz {
+	side := f.From
+	if f.OldestFirst {
+		side = f.To
+	}
+	return pgtype.Timestamptz{Time: past, Valid: !side.IsZero()}
+}
+
+func orNothing(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
+}
+
 // EventBytes returns what an event carries. An unknown id is an error that wraps ErrNotFound.
 func (s *Store) EventBytes(ctx context.Context, id int64) (b relay.EventBytes, err error) {
 	err = s.pool.QueryRow(ctx, readEventBytes, id).Scan(&b.EventID, &b.Key, &b.Payload, &b.Headers)
@@ -129,6 +193,21 @@ func (s *Store) EventBytes(ctx context.Context, id int64) (b relay.EventBytes, e
 		return b, fmt.Errorf("event %d: %w", id, ErrNotFound)
 	}
 	return b, err
+}
+
+// EventHeaders returns the headers of events in the log, as the JSON of the column, by their ids. An id without an event has none.
+func (s *Store) EventHeaders(ctx context.Context, ids []int64) (map[int64][]byte, error) {
+	headers := make(map[int64][]byte, len(ids))
+	rows, err := s.pool.Query(ctx, readEventHeaders, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read the headers of %d events: %w", len(ids), err)
+	}
+	var id int64
+	var raw []byte
+	if _, err := pgx.ForEachRow(rows, []any{&id, &raw}, func() error { headers[id] = raw; return nil }); err != nil {
+		return nil, fmt.Errorf("read the headers of %d events: %w", len(ids), err)
+	}
+	return headers, nil
 }
 
 func orNoUUID(id uuid.UUID) *uuid.UUID {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -72,7 +73,7 @@ func TestEventsPageByPage(t *testing.T) {
 			for _, e := range page.Events {
 				ids = append(ids, e.ID)
 			}
-			if filter.Before = page.Next; page.Next == 0 {
+			if filter.After = page.Next; page.Next == 0 {
 				return ids
 			}
 		}
@@ -84,6 +85,23 @@ func TestEventsPageByPage(t *testing.T) {
 	f.equal("of the task", walk(relay.EventFilter{TaskUUID: task}), 49, 42, 35, 28, 21)
 	f.equal("given up", walk(relay.EventFilter{Status: "failed"}), 21, 3)
 	f.equal("waiting of the task", walk(relay.EventFilter{TaskUUID: task, Status: "pending"}), 28)
+	f.equal("the oldest first", walk(relay.EventFilter{OldestFirst: true, TaskUUID: task}), 21, 28, 35, 42, 49)
+	if turned := walk(relay.EventFilter{OldestFirst: true}); len(turned) != len(all) || turned[0] != 3 || turned[28] != 55 {
+		t.Errorf("the oldest first: %v", turned)
+	}
+	f.equal("exhausted", walk(relay.EventFilter{State: "exhausted", OldestFirst: true}), 3, 21)
+	f.equal("behind the hold", walk(relay.EventFilter{HoldID: h.ID}), 28, 4)
+	f.equal("behind the hold, of the task", walk(relay.EventFilter{HoldID: h.ID, TaskUUID: task}), 28)
+	f.equal("behind another hold", walk(relay.EventFilter{HoldID: h.ID + 1}))
+	f.equal("with a code of none", walk(relay.EventFilter{ErrorCode: "NONE"}))
+	f.exec(`update postrider.outbox_event set key = 'k', created_at = '2026-01-31T12:00:00Z' where id in (33, 40)`)
+	f.exec(`update postrider.outbox_event set created_at = '2026-01-31T13:00:00Z' where id = 41`)
+	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	f.equal("with a key", walk(relay.EventFilter{Key: []byte("k")}), 40, 33)
+	f.equal("of a time", walk(relay.EventFilter{From: noon, To: noon}), 40, 33)
+	f.equal("from a time", walk(relay.EventFilter{From: noon.Add(time.Second), To: noon.Add(time.Hour), OldestFirst: true}), 41)
+	f.equal("until a time", walk(relay.EventFilter{To: noon, OldestFirst: true}), 33, 40)
+	f.equal("with a code", walk(relay.EventFilter{ErrorCode: "X", Status: "failed"}), 21, 3)
 	if e, err := f.store.Event(t.Context(), 28); err != nil || e.HoldID == nil || *e.HoldID != h.ID || e.State != "parked" {
 		t.Errorf("event 28 is %+v, %v", e, err)
 	}

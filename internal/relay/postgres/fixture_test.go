@@ -51,7 +51,7 @@ func (f *fixture) open(o Options, so StoreOptions) (*Store, *pgxpool.Pool) {
 		}()
 		select {
 		case <-closed:
-		case <-time.After(time.Minute):
+		case <-time.After(3 * time.Minute):
 			f.Error("the pool does not close: the test has left a connection")
 		}
 	})

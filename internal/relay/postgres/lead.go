@@ -147,7 +147,7 @@ func endLead(conn *pgxpool.Conn) {
 func (d *leadership) watchSession(ctx context.Context, conn *pgxpool.Conn) {
 	defer close(d.stopped)
 	d.answered.Store(int64(time.Since(d.start)))
-	every := min(d.log.silence/3, d.log.renewEach, time.Second)
+	every := min(d.log.silence/3, d.log.renewEach, d.log.askEach)
 	old := time.Now().Add(d.log.renewEach)
 	for loop.Sleep(ctx, every) == nil {
 		asked := time.Since(d.start)
@@ -246,7 +246,8 @@ func rewound(drawn, position int64) error {
 func scanHold(row pgx.CollectableRow) (h relay.Hold, err error) {
 	var age int64
 	var event *uuid.UUID
-	err = row.Scan(&h.ID, &h.Scope, &h.Topic, &h.Key, &h.Partition, &h.Partitions, &h.Code, &h.Cause, &h.ErrorCode, &h.Error, &event, &age, &h.Probes, &h.Draining)
+	err = row.Scan(&h.ID, &h.Scope, &h.Topic, &h.Key, &h.Partition, &h.Partitions, &h.Code, &h.Cause, &h.ErrorCode, &h.Error, &event, &age,
+		&h.Probes, &h.Draining)
 	if event != nil {
 		h.EventID = *event
 	}

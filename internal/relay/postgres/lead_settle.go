@@ -154,7 +154,8 @@ type holdRows struct {
 }
 
 func (r *holdRows) args() []any {
-	return []any{r.id, r.scope, r.topic, r.key, r.partition, r.partitions, r.code, r.cause, r.errorCode, r.message, r.event, r.probes, r.draining, r.wait, r.answered}
+	return []any{r.id, r.scope, r.topic, r.key, r.partition, r.partitions, r.code, r.cause, r.errorCode, r.message, r.event, r.probes,
+		r.draining, r.wait, r.answered}
 }
 
 // holdColumns are the holds to put in place and the holds to change. If a hold is changed twice, the last change counts.
@@ -175,7 +176,8 @@ func holdColumns(holds []relay.HoldChange) (put, change holdRows) {
 		if h.New {
 			r = &put
 		}
-		r.id, r.scope, r.topic, r.cause = append(r.id, id), append(r.scope, string(h.Scope)), append(r.topic, h.Topic), append(r.cause, string(h.Cause))
+		r.id, r.scope, r.topic, r.cause = append(r.id, id), append(r.scope, string(h.Scope)), append(r.topic, h.Topic), append(r.cause,
+			string(h.Cause))
 		r.key, r.probes = append(r.key, h.Key), append(r.probes, h.Probes)
 		r.draining, r.answered = append(r.draining, h.Draining), append(r.answered, h.Answered)
 		r.errorCode, r.message = append(r.errorCode, orNull(h.Code)), append(r.message, orNull(text(h.Error)))

@@ -49,7 +49,7 @@ func TestLogCarries(t *testing.T) {
 	defer c.Close()
 	got := map[string][]string{}
 	n := 0
-	deadline, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	deadline, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for n < 1000 {
 		f := c.PollFetches(deadline)

@@ -73,7 +73,7 @@ func TestRefusedLettersMakeRoom(t *testing.T) {
 	f.done(c.Settle(t.Context(), &relay.LetterSettlement{Postponed: []int64{1, 2}, PostponeFor: time.Minute, Lifted: []string{"dlq"}}))
 	c = f.letters(4)
 	if got := letterIDs(c); !slices.Equal(got, []int64{3, 4}) {
-		t.Errorf("claimed %v, want those that were not tried", got)
+		t.Errorf("claimed %v, want the untried ones", got)
 	}
 	c.Abandon()
 	if got := value[float64](f, `select extract(epoch from next_attempt_at - now())::float8 from postrider.outbox_exception where id = 1`); got < 50 || got > 60 {
@@ -82,7 +82,7 @@ func TestRefusedLettersMakeRoom(t *testing.T) {
 	f.exec(`update postrider.outbox_exception set next_attempt_at = now() - interval '1 second' where id = 2`)
 	c = f.letters(2)
 	if got := letterIDs(c); !slices.Equal(got, []int64{3, 4}) {
-		t.Errorf("claimed %v, want those that were not tried first", got)
+		t.Errorf("claimed %v, want the untried ones first", got)
 	}
 	f.done(c.Settle(t.Context(), sent(nil, 3, 4)))
 	f.done(f.letters(2).Settle(t.Context(), sent(nil, 2)))

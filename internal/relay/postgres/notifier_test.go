@@ -40,7 +40,7 @@ func (f *fixture) hang(url string, o NotifierOptions) *notifier {
 // until looks until something is so.
 func (d *notifier) until(what string, so func() bool) {
 	d.f.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for !so() {
 		if time.Now().After(deadline) {
 			d.f.Fatalf("never %s; it said:\n%s", what, d.log)
@@ -61,7 +61,7 @@ func (d *notifier) hears() {
 	d.f.Helper()
 	select {
 	case <-d.Notified():
-	case <-time.After(30 * time.Second):
+	case <-time.After(3 * time.Minute):
 		d.f.Fatalf("it never notified; it said:\n%s", d.log)
 	}
 }

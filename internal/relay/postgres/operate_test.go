@@ -183,3 +183,39 @@ func TestGiveUp(t *testing.T) {
 		t.Errorf("due are %+v, %v", due, err)
 	}
 }
+
+// TestSkipOfAnEventThatIsJustRecorded: when the relay writes down that an event did not go while outbox_skip looks for it,
+// the exception is given up, and no refusal says that it is scheduled.
+func TestSkipOfAnEventThatIsJustRecorded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.insert("a")
+	for n := 1; ; n++ {
+		// The first look reads the exceptions alone, and the second one the log as well.
+		tx, err := f.store.pool.Begin(t.Context())
+		f.done(err)
+		_, err = tx.Exec(t.Context(), `lock table postrider.outbox_event in access exclusive mode`)
+		f.done(err)
+		skipped := make(chan error, 1)
+		go func() { skipped <- f.trySkip(1, "ticket") }()
+		f.waitFor(`select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+		_, err = tx.Exec(t.Context(), `insert into postrider.outbox_exception (id, event_id, topic, state, next_attempt_at)
+			values (1, gen_random_uuid(), 't', 'scheduled', now() + interval '1 hour')`)
+		f.done(err)
+		f.done(tx.Commit(t.Context()))
+		err = <-skipped
+		if err == nil {
+			break
+		}
+		if n == 20 || !strings.Contains(err.Error(), "try again") { // the function waits for a lock for a second at most
+			t.Fatal(err)
+		}
+		f.exec(`delete from postrider.outbox_exception`)
+	}
+	if state := value[string](f, `select state || ': ' || last_error from postrider.outbox_exception`); state != "exhausted: skipped by hand: ticket" {
+		t.Errorf("the event is %s", state)
+	}
+	if n := value[int](f, `select count(*) from postrider.outbox_skip_request`); n != 0 {
+		t.Errorf("%d requests wait for the leader", n)
+	}
+}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,25 +17,25 @@ func TestOperatorMayTreatWhatWaits(t *testing.T) {
 	f.insert("a", "a", "a")
 	f.halt("a")
 	f.buried(1)
-	act := func(sql string, args ...any) { // which is only committed with what the audit log says of it
+	act := func(action, kind, sql string, args ...any) { // which is only committed with what the audit log says of it
 		t.Helper()
 		tx, err := operator.pool.Begin(t.Context())
 		f.done(err)
 		_, err = tx.Exec(t.Context(), sql, args...)
 		f.done(err)
-		_, err = tx.Exec(t.Context(), `insert into postrider.access_audit (actor, action, target_type, target_id) values ('somebody', 'outbox.act', 'event', '1')`)
+		_, err = tx.Exec(t.Context(), `insert into postrider.access_audit (action, target_type, target_id) values ($1, $2, $3)`, action, kind, fmt.Sprint(args[0]))
 		f.done(err)
 		f.done(tx.Commit(t.Context()))
 	}
-	act(redriveEvent, 1)
-	act(skipEvent, 1, "not needed") // releases its hold, too
-	act(skipEvent, 2, "not needed")
+	act("outbox.redrive", "event", redriveEvent, 1)
+	act("outbox.skip", "event", skipEvent, 1, "not needed") // releases its hold, too
+	act("outbox.skip", "event", skipEvent, 2, "not needed")
 	f.insert("b")
-	act(skipEvent, 4, "not needed")
-	act(releaseHold, value[int64](f, `select hold_id from postrider.outbox_hold`))
+	act("outbox.skip", "event", skipEvent, 4, "not needed")
+	act("outbox.release", "hold", releaseHold, value[int64](f, `select hold_id from postrider.outbox_hold`))
 	h := f.topicHold("t", time.Hour)
 	f.change(relay.Receipt{Holds: []relay.HoldChange{h}})
-	act(giveUpHold, h.ID)
+	act("outbox.give_up", "hold", giveUpHold, h.ID)
 	f.wantStates("1:exhausted 2:exhausted 3:parked 4:pending")
 	if _, err := operator.Status(t.Context()); err != nil {
 		t.Errorf("status: %v", err)

@@ -60,10 +60,24 @@ func ownServer(t *testing.T, settings map[string]string) (f *fixture, restart fu
 // ids again. Events that were read before are not settled, and new events are read.
 func TestRule7NothingIsSettledFromMemoryAfterACrash(t *testing.T) {
 	t.Parallel()
+	for range 6 {
+		if nothingIsSettledFromMemory(t) {
+			return
+		}
+	}
+	t.Error("the server kept what it was to lose, each time: nothing was tested")
+}
+
+// nothingIsSettledFromMemory is false where the server wrote the commits or the ids to the disk before it crashed, as it may do
+// on a busy machine.
+func nothingIsSettledFromMemory(t *testing.T) bool {
 	f, _ := ownServer(t, map[string]string{"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB", "checkpoint_timeout": "1h", "autovacuum": "off"})
 	f.many(900)
 	f.pass(relay.Receipt{})
 	f.exec(`checkpoint`)
+	// The server writes whole pages of its log at once. From the beginning of a segment the ids that are drawn last share the
+	// page of the commit, which it does not write yet.
+	f.exec(`select pg_switch_wal()`)
 	d := f.term
 	started := value[time.Time](f, `select pg_postmaster_start_time()`)
 	conn := f.db.Conn(t)
@@ -87,11 +101,13 @@ func TestRule7NothingIsSettledFromMemoryAfterACrash(t *testing.T) {
 		t.Fatal("the server was started anew: nothing was tested")
 	}
 	if lost := value[int64](f, `select max(id) from postrider.outbox_event`); lost != 900 {
-		t.Fatalf("the server kept events up to %d: nothing was tested", lost)
+		t.Logf("the server kept events up to %d", lost)
+		return false
 	}
 	f.exec(`insert into postrider.outbox_event (topic) select 'new' from generate_series(1, 50)`)
 	if again := value[int64](f, `select min(id) from postrider.outbox_event where topic = 'new'`); again > 1000 {
-		t.Fatalf("ids go on with %d: nothing was tested", again)
+		t.Logf("ids go on with %d", again)
+		return false
 	}
 	f.store.pool.Reset()
 	f.fails(d.Settle(t.Context(), []*relay.Receipt{{Position: 1000, Events: relay.Ranges{{First: 901, Last: 1000}}}}), relay.ErrNotLeading)
@@ -102,6 +118,7 @@ func TestRule7NothingIsSettledFromMemoryAfterACrash(t *testing.T) {
 	if page := f.read(f.term, nil, 900); len(page.Events) != 50 {
 		t.Errorf("%d of the new events are read", len(page.Events))
 	}
+	return true
 }
 
 // TestRule5PreparedTransactions fill gaps, too: also after a restart, where they are found under another name than before.

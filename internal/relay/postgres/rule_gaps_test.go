@@ -119,7 +119,7 @@ func TestRule5WhoCanFillAGap(t *testing.T) {
 	}
 	f.exec(insert)
 	if l := look(); l.Last != 1 || len(l.Holders) != 0 || l.Unknown.Code != "" {
-		t.Errorf("nobody is open: %+v", l)
+		t.Errorf("no writer is open: %+v", l)
 	}
 	for name, statements := range map[string][]string{
 		"plain":                   {insert},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,16 +47,32 @@ func keepaliveFor(publishTimeout time.Duration) keepalive {
 	return k
 }
 
-// settings are what the relay's queries rely on: no JIT (it costs each read 10 ms once estimates pass
-// jit_above_cost), plans that stay index scans while statistics are stale, and an end to transactions whose
-// relay vanished. Sessions have them, or behind a pooler each transaction.
-func settings(publishTimeout time.Duration) map[string]string {
+// plannerSettings are what every query here relies on: no JIT (it costs each read 10 ms once estimates pass
+// jit_above_cost), and plans that stay index scans while statistics are stale.
+func plannerSettings() map[string]string {
 	return map[string]string{
 		"jit": "off", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 		"enable_hashjoin": "off", "enable_mergejoin": "off", "random_page_cost": "1",
-		"idle_in_transaction_session_timeout": milliseconds(IdleInTransactionLimit(publishTimeout)), "statement_timeout": "60s", "lock_timeout": "10s",
 	}
 }
+
+// settings are plannerSettings, and an end to transactions whose relay vanished. Sessions have them, or behind a pooler each
+// transaction.
+func settings(publishTimeout time.Duration) map[string]string {
+	all := plannerSettings()
+	maps.Copy(all, map[string]string{
+		"idle_in_transaction_session_timeout": milliseconds(IdleInTransactionLimit(publishTimeout)), "statement_timeout": "60s", "lock_timeout": "10s",
+	})
+	return all
+}
+
+// guest are the settings of a transaction in a pool that NewPool did not open: the desk's, or a command's. Its plans fit every
+// argument, and its sessions keep them: to plan the list of events takes longer than to read it.
+var guest = sync.OnceValue(func() local {
+	all := plannerSettings()
+	all["plan_cache_mode"] = "force_generic_plan"
+	return newLocal(all)
+})
 
 // connectionSettings are the settings that belong to the connection, which behind a pooler is not the relay's. A
 // server whose system lacks one of them, or that is reached through a socket file, leaves it at 0.
@@ -84,10 +101,14 @@ func newLocal(settings map[string]string) local {
 	return local{"select " + strings.Join(calls, ", "), strings.Join(sets, "")}
 }
 
-// localOf returns the settings for one transaction on a connection of a pool that NewPool opened.
-func localOf(conn *pgx.Conn) local {
-	l, _ := conn.PgConn().CustomData()[localKey].(local)
-	return l
+// localOf returns the settings for one transaction on a connection. bound says that a transaction must have them, because the
+// session does not.
+func localOf(conn *pgx.Conn) (l local, bound bool) {
+	l, own := conn.PgConn().CustomData()[localKey].(local)
+	if !own {
+		return guest(), true
+	}
+	return l, pooler.Behind(conn)
 }
 
 const beginReadCommitted = "begin isolation level read committed"
@@ -95,12 +116,11 @@ const beginReadCommitted = "begin isolation level read committed"
 // queueBegin queues what begins a transaction on a connection, and returns how many results that has.
 func queueBegin(b *pgx.Batch, conn *pgx.Conn) int {
 	b.Queue(beginReadCommitted)
-	// Only the pools of NewPool have settings; pools that the desk and the commands open have none.
-	settings := localOf(conn).statement
-	if !pooler.Behind(conn) || settings == "" {
+	settings, bound := localOf(conn)
+	if !bound {
 		return 1
 	}
-	b.Queue(settings)
+	b.Queue(settings.statement)
 	return 2
 }
 

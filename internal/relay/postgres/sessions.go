@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/internal/loop"
-	"github.com/postrider/postrider/internal/pooler"
 )
 
-// sessions is a pool whose statements run under the settings wherever its connections lead. Behind a pooler
-// a single statement becomes a transaction of its own, in one round trip.
+// sessions is a pool whose statements run under the settings wherever its connections lead. Where the session does not have
+// them, behind a pooler or in a pool that NewPool did not open, a single statement becomes a transaction of its own, in one
+// round trip.
 type sessions struct{ *pgxpool.Pool }
 
 // fullPause and fullFor say how often, and for how long, a session is asked for again when the server has no more.
@@ -45,7 +45,7 @@ func (s sessions) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 		return nil, err
 	}
 	r := &sessionRows{conn: conn}
-	if !pooler.Behind(conn.Conn()) {
+	if _, bound := localOf(conn.Conn()); !bound {
 		if r.Rows, err = conn.Query(ctx, sql, args...); err != nil {
 			conn.Release()
 			return nil, err
@@ -89,7 +89,7 @@ func (s sessions) Send(ctx context.Context, b *pgx.Batch) error {
 		return err
 	}
 	defer conn.Release()
-	if pooler.Behind(conn.Conn()) {
+	if _, bound := localOf(conn.Conn()); bound {
 		statements := b.QueuedQueries
 		b = &pgx.Batch{}
 		queueBegin(b, conn.Conn())
@@ -106,8 +106,8 @@ func (s sessions) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) 
 	if err != nil {
 		return nil, err
 	}
-	if pooler.Behind(conn.Conn()) {
-		o = pgx.TxOptions{BeginQuery: beginReadCommitted + localOf(conn.Conn()).script}
+	if settings, bound := localOf(conn.Conn()); bound {
+		o = pgx.TxOptions{BeginQuery: beginReadCommitted + settings.script}
 	}
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {

@@ -32,6 +32,8 @@ type HoldFilter struct {
 	// Topic and Cause select the holds of one topic or cause. Default to all.
 	Topic string
 	Cause relay.Cause
+	// ID selects one hold. Defaults to all.
+	ID int64
 	// Limit is the most holds to return. Defaults to 100.
 	Limit int
 	// After is the last hold of the page before. Defaults to none.
@@ -76,11 +78,14 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 		return &s
 	}
 	var heldAt *time.Time
-	var id *int64
+	var id, one *int64
+	if f.ID != 0 {
+		one = &f.ID
+	}
 	if f.After != nil {
 		heldAt, id = &f.After.HeldAt, &f.After.ID
 	}
-	rows, err := s.pool.Query(ctx, listHolds, f.Limit, optional(f.Topic), optional(string(f.Cause)), heldAt, id)
+	rows, err := s.pool.Query(ctx, listHolds, f.Limit, optional(f.Topic), optional(string(f.Cause)), heldAt, id, one)
 	if err != nil {
 		return nil, fmt.Errorf("list holds: %w", err)
 	}
@@ -88,7 +93,8 @@ func (s *Store) Holds(ctx context.Context, f HoldFilter) ([]relay.HoldStatus, er
 		var key []byte
 		var outboxID *int64
 		var event *uuid.UUID
-		err = row.Scan(&h.ID, &h.Scope, &h.Topic, &key, &h.Partition, &h.Partitions, &h.FailureCode, &h.Cause, &h.ErrorCode, &h.Error, &h.HeldAt, &h.NextProbeAt,
+		err = row.Scan(&h.ID, &h.Scope, &h.Topic, &key, &h.Partition, &h.Partitions, &h.FailureCode, &h.Cause, &h.ErrorCode, &h.Error,
+			&h.HeldAt, &h.NextProbeAt,
 			&h.Probes, &h.Draining, &h.Asked, &h.Parked, &event, &outboxID)
 		h.Key = text(string(key))
 		if event != nil {

@@ -20,6 +20,8 @@ import (
 type Options struct {
 	// MaxConns is the largest number of connections. Defaults to 12; a relay that leads uses up to eight.
 	MaxConns int32
+	// IdleTime is how long a connection stays that nothing needs. Defaults to 30m.
+	IdleTime time.Duration
 	// ApplicationName is what pg_stat_activity shows. Defaults to "postrider".
 	ApplicationName string
 	// Pooler says whether a pooler in transaction mode stands before the database. Defaults to
@@ -52,6 +54,9 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if o.MaxConns > 0 {
 		cfg.MaxConns = o.MaxConns
 	}
+	if o.IdleTime > 0 {
+		cfg.MaxConnIdleTime, cfg.HealthCheckPeriod = o.IdleTime, o.IdleTime
+	}
 	cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
 	if o.ApplicationName != "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = o.ApplicationName
@@ -81,9 +86,11 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 // StoreOptions are the settings of a Store.
 type StoreOptions struct {
 	// LeaderSilence is how long the session of a leader may be silent before the database ends it, so that another relay
-	// leads when the leader is frozen or cut off. The leader asks its session at least every third of this time, and once a
-	// second; without an answer for half of this time it sends nothing. Defaults to 10s.
+	// leads when the leader is frozen or cut off. The leader asks its session at least every third of this time, and each
+	// AskEach; without an answer for half of this time it sends nothing. Defaults to 10s.
 	LeaderSilence time.Duration
+	// AskEach is how often the leader asks its session at least, where LeaderSilence does not ask for more. Defaults to 1s.
+	AskEach time.Duration
 	// LongestRetry is the longest delay that any topic's retry policy sets, jitter included. An event that waits for a
 	// time further ahead than that and a minute more is tried at once, because the database's clock was put back; so is
 	// a hold that is probed later than relay.LongestPause and a minute. Defaults to 48h.
@@ -100,6 +107,7 @@ const defaultLongestRetry = 48 * time.Hour
 type Store struct {
 	pool         sessions
 	silence      time.Duration // how long the session of a leader may be silent
+	askEach      time.Duration // how often it is asked
 	renewEach    time.Duration // how old its transaction becomes
 	longestRetry time.Duration
 	letterTopic  func(topic string) string
@@ -111,7 +119,10 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
 	if o.LeaderSilence == 0 {
 		o.LeaderSilence = 10 * time.Second
 	}
-	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
+	if o.AskEach == 0 {
+		o.AskEach = time.Second
+	}
+	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, askEach: o.AskEach, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}

@@ -61,7 +61,7 @@ func (w *watched) passOver(f *fixture, n int) {
 	w.mu.Lock()
 	w.over = 0
 	w.mu.Unlock()
-	for deadline := time.Now().Add(30 * time.Second); ; f.exec(`select pg_sleep(0.002)`) {
+	for deadline := time.Now().Add(3 * time.Minute); ; f.exec(`select pg_sleep(0.002)`) {
 		w.mu.Lock()
 		over, gaps := w.over, w.gaps
 		w.mu.Unlock()

@@ -37,31 +37,33 @@ func TestGoodEventsPassABreaker(t *testing.T) {
 	limited := options{engine: func(c *relay.Config) { c.BatchSize = 400 }, // the head of the queue is five batches
 		topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = limit, time.Hour }}
 	e := r.startWith(dlq, limited)
-	// waits waits until all that is bad is either a dead letter or behind the breaker, which rests, and was tried so often.
-	waits := func(kept, given, attempts int) {
+	// waits waits until all that is bad is either a dead letter or behind the breaker, which rests, and was looked at since then.
+	// It was never sent, and so counts no attempt.
+	waits := func(kept, given int, since time.Time) {
 		t.Helper()
-		r.until(2*time.Minute, `exists (select from postrider.outbox_hold h where h.scope = 'failure' and not h.draining and h.asked is null
-				and (select count(*) = $1 and min(attempts) = $3 and max(attempts) = $3 from postrider.outbox_exception x where x.hold_id = h.hold_id and x.sending_since is null))
+		r.until(`exists (select from postrider.outbox_hold h where h.scope = 'failure' and not h.draining and h.asked is null
+				and (select count(*) = $1 and max(attempts) = 0 and min(updated_at) > $3 from postrider.outbox_exception x where x.hold_id = h.hold_id and x.sending_since is null))
 			and (select count(*) = $2 from postrider.outbox_exception x where x.state = 'dead_lettered')
 			and not exists (select from postrider.outbox_exception where state = 'exhausted')
-			and not exists (select from postrider.outbox_hold where scope <> 'failure')`, kept, given, attempts)
+			and not exists (select from postrider.outbox_hold where scope <> 'failure')`, kept, given, since)
 	}
-	r.until(time.Minute, `exists (select from postrider.outbox_hold where scope = 'failure')`)
-	r.exec(`update postrider.outbox_hold set next_probe_at = 'infinity' where scope = 'failure'`) // no probe by itself, which would be one more attempt
+	r.until(`exists (select from postrider.outbox_hold where scope = 'failure')`)
+	r.exec(`update postrider.outbox_hold set next_probe_at = 'infinity' where scope = 'failure'`) // no probe by itself
 	r.wantGood(topic, good)
-	waits(bad-limit, limit, 1)
+	waits(bad-limit, limit, time.Time{})
+	released := pgtest.Value[time.Time](t, r.pool, `select clock_timestamp()`)
 	if got := r.release(store, r.breaker()); got.Cause != relay.CauseBreaker {
 		t.Fatalf("release: %+v", got)
 	}
-	waits(bad-limit, limit, 2)
+	waits(bad-limit, limit, released)
 	write("good", good/2, 100, `{}`)
 	r.wantGood(topic, good+100)
 	breaker := r.breaker()
 	if err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error { _, err := store.GiveUp(t.Context(), tx, breaker); return err }); err != nil {
 		t.Fatalf("give up: %v", err)
 	}
-	r.until(2*time.Minute, drained)
-	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+	r.until(drained)
+	r.until(`not exists (select from postrider.outbox_hold)`)
 	given := func(what string, want int) {
 		t.Helper()
 		if n := pgtest.Value[int](t, r.pool, `select count(*) from postrider.outbox_exception where state = 'dead_lettered' and episode = 1 and last_error_code = 'INVALID_HEADERS'`); n != want {
@@ -74,13 +76,13 @@ func TestGoodEventsPassABreaker(t *testing.T) {
 	given("given up by hand", bad)
 
 	write("bad", bad, 500, `{"a": 1}`)
-	waits(500, bad, 1)
+	waits(500, bad, released)
 	e.halt()
 	limited.topic = func(s *relay.TopicSettings) { s.BreakerEvents = -1 }
 	r.startWith(dlq, limited)
 	write("bad", bad+500, 500, `{"a": 1}`)
-	r.until(2*time.Minute, drained)
-	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+	r.until(drained)
+	r.until(`not exists (select from postrider.outbox_hold)`)
 	given("storm_events off", bad+1000)
 	r.wantGood(topic, good+100)
 }
@@ -106,7 +108,7 @@ func (r *rig) release(store *postgres.Store, hold int64) (got postgres.Released)
 // wantGood waits until so many events are published, and checks that these are in the topic, once and in order.
 func (r *rig) wantGood(topic string, n int) {
 	r.Helper()
-	r.until(time.Minute, `(select count(*) from postrider.v_outbox_event where state = 'published') = $1`, n)
+	r.until(`(select count(*) from postrider.v_outbox_event where state = 'published') = $1`, n)
 	records := r.broker.ReadAll(r, topic, n)
 	last := map[string]int{}
 	for _, rec := range records {

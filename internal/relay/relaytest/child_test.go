@@ -204,7 +204,7 @@ func (p *childProcess) end() error {
 	select {
 	case <-p.done:
 		return p.err
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		p.t.Fatalf("the child does not end:\n%s", p.log.Tail(6_000))
 		return nil
 	}
@@ -213,7 +213,7 @@ func (p *childProcess) end() error {
 // said waits until the child has logged a text.
 func (p *childProcess) said(text string) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.log.String(), text); {
+	for deadline := time.Now().Add(3 * time.Minute); !strings.Contains(p.log.String(), text); {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("the child never said %q:\n%s", text, p.log.Tail(6_000))
 		}
@@ -228,7 +228,7 @@ func (p *childProcess) said(text string) {
 // works waits until a condition is true, or the child has ended, and reports whether it lives.
 func (p *childProcess) works(r *rig, condition string) bool {
 	r.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		var ok bool
 		if err := r.pool.QueryRow(r.Context(), `select `+condition+` from pg_sleep(0.02)`).Scan(&ok); err != nil {
 			r.Fatalf("%s: %v", condition, err)

@@ -51,7 +51,8 @@
 //	27  dead rows                        postgres.TestRule1RowsAreOnlyInserted postgres.TestRule10TakeGoesOnFromACursor
 //	                                     postgres.TestRule6RenewalKeepsNoVacuumBack relaytest.TestWriterIdleInTransaction
 //	Data
-//	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29LargePayloads relaytest.TestFault29HugePayload
+//	29  any bytes, large payloads        relaytest.TestFault29AnyBytes relaytest.TestFault29GivenUpBytes
+//	                                     relaytest.TestFault29LargePayloads relaytest.TestFault29HugePayload
 //	31  headers that pretend             relaytest.TestFault31Headers relay.FuzzHeadersOfARecord message.FuzzParseHeaders
 //	Dead letters
 //	35  the topic missing or too small   relaytest.TestFault35DeadLetterTopic relay.TestLetterFailures

@@ -38,15 +38,15 @@ func TestFault12NotAllowed(t *testing.T) {
 	r.startWith("dlq", options{kafka: func(c *kafka.Config) {
 		c.Options = append(c.Options, kgo.SASL(plain.Auth{User: "relay", Pass: "secret"}.AsMechanism()))
 	}})
-	r.until(time.Minute, held, "closed", "TOPIC_AUTHORIZATION_FAILED")
-	r.until(time.Minute, gone, "open")
+	r.until(held, "closed", "TOPIC_AUTHORIZATION_FAILED")
+	r.until(gone, "open")
 	l.write("closed", 5, 4)
 	acl := kadm.NewACLs().Topics("closed").ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpWrite).Allow("User:relay").AllowHosts("*")
 	granted, err := r.broker.Admin(t).CreateACLs(t.Context(), acl)
 	if err != nil || granted[0].Err != nil {
 		t.Fatal(err, granted)
 	}
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantOnce("dlq")
 }
 
@@ -71,14 +71,14 @@ func TestFault12LoginRefused(t *testing.T) {
 	}})
 	r.untilMetric(e, "postrider_outbox_brokers_away", 1)
 	password("new")
-	r.until(time.Minute, drained)
+	r.until(drained)
 	r.untilMetric(e, "postrider_outbox_brokers_away", 0)
 	password("other") // an open connection lives on; a new one is refused
 	r.broker.Cluster.ShufflePartitionLeaders()
 	l.write("topic", 5, 4)
 	password("new")
 	l.write("topic", 5, 4)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantOnce("dlq")
 }
 
@@ -100,6 +100,6 @@ func TestFault12CertificateExpired(t *testing.T) {
 	e := r.startWith("dlq", options{kafka: func(c *kafka.Config) { c.Options = append(c.Options, dial) }})
 	r.untilMetric(e, "postrider_outbox_brokers_away", 1)
 	current.Store(&good)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantOnce("dlq")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -35,14 +34,14 @@ func TestFault07RollingRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.write(topic, 12, 3)
-		r.until(time.Minute, gone, topic)
+		r.until(gone, topic)
 		if _, _, err := r.broker.Cluster.AddNode(node, 0); err != nil {
 			t.Fatal(err)
 		}
 		r.broker.Cluster.ShufflePartitionLeaders()
 	}
 	l.write(topic, 12, 3)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	r.broker.Addrs = r.broker.Cluster.ListenAddrs()
 	l.wantAll(dlq)
 }
@@ -56,7 +55,7 @@ func TestFault09LimitLowered(t *testing.T) {
 	l := r.newLedger(topic)
 	l.writePadded(topic, 4, 5, 6000)
 	r.start(dlq)
-	r.until(time.Minute, gone, topic)
+	r.until(gone, topic)
 	limit := "3000"
 	if _, err := r.broker.Admin(t).AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, topic); err != nil {
 		t.Fatal(err)
@@ -66,7 +65,7 @@ func TestFault09LimitLowered(t *testing.T) {
 	l.writePadded(topic, 4, 20, 100)
 	l.poison(topic, "k3", 6000)
 	l.writePadded(topic, 4, 5, 100)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantOnce(dlq)
 }
 
@@ -104,7 +103,7 @@ func TestFault10RecordRefused(t *testing.T) {
 			l.write(topic, 5, 10)
 			refuseValue(r, topic, 2, bad, err)
 			r.start(dlq)
-			r.until(time.Minute, drained)
+			r.until(drained)
 			l.wantOnce(dlq)
 			var attempts int
 			if e := r.pool.QueryRow(t.Context(), `select attempts from postrider.v_outbox_event where state = 'dead_lettered' and last_error_code = $1`, err.Message).Scan(&attempts); e != nil {
@@ -128,10 +127,10 @@ func TestFault10CompressionRefused(t *testing.T) {
 	l.write(topic, 5, 10)
 	l.write(other, 5, 10)
 	r.startWith(dlq, options{kafka: func(c *kafka.Config) { c.Compression = "zstd" }})
-	r.until(time.Minute, held, topic, "UNSUPPORTED_COMPRESSION_TYPE")
-	r.until(time.Minute, gone, other)
+	r.until(held, topic, "UNSUPPORTED_COMPRESSION_TYPE")
+	r.until(gone, other)
 	f.Remove()
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantOnce(dlq)
 }
 
@@ -154,11 +153,11 @@ func TestFault11PartitionsAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	insert(rounds)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	old.halt()
 	r.start(dlq) // its clients know all partitions
 	insert(2 * rounds)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	partitions, last, seen := map[int32]bool{}, map[string]int{}, map[string]bool{}
 	for _, rec := range r.broker.ReadAll(t, topic, keys*3*rounds) {
 		partitions[rec.Partition] = true
@@ -192,7 +191,7 @@ func TestFault11TopicRecreated(t *testing.T) {
 		before := r.newLedger(topic, other)
 		before.write(topic, 6, 5)
 		before.write(other, 6, 5)
-		r.until(time.Minute, drained)
+		r.until(drained)
 		if err := r.broker.Cluster.DeleteTopic(topic); err != nil {
 			t.Fatal(err)
 		}
@@ -201,12 +200,12 @@ func TestFault11TopicRecreated(t *testing.T) {
 			l.next[subject] = n
 		}
 		l.write(topic, 6, 5)
-		r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1)`, topic)
+		r.until(`exists (select from postrider.outbox_hold where topic = $1)`, topic)
 		before.write(other, 6, 5)
-		r.until(time.Minute, gone, other)
+		r.until(gone, other)
 		r.broker.CreateTopic(t, topic, 2, nil)
 		l.write(topic, 6, 5)
-		r.until(2*time.Minute, drained)
+		r.until(drained)
 		l.wantAll(dlq)
 		r.exec(`delete from postrider.outbox_event`) // the next round has the same payloads
 		if err := r.broker.Cluster.DeleteTopic(other); err != nil {
@@ -237,10 +236,10 @@ func TestFault15RepliesLost(t *testing.T) {
 			w.lose(0, 2)
 		case 2:
 			w.freeze("", true)
-			r.until(time.Minute, `pg_sleep(1.2) is not null`) // longer than the relays wait for an answer
+			r.until(`pg_sleep(1.2) is not null`) // longer than the relays wait for an answer
 			w.freeze("", false)
 		}
-		r.until(time.Minute, drained)
+		r.until(drained)
 	}
 	if w.broken() == 0 {
 		t.Error("nothing was cut")

@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/kafka"
+	"github.com/postrider/postrider/internal/relay/postgres"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
@@ -43,13 +46,46 @@ func TestFault29AnyBytes(t *testing.T) {
 		}
 	}
 	r.start(dlq)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	for _, rec := range r.broker.ReadAll(t, topic, len(values)*len(values)-1) {
 		want[pair{show(rec.Key), show(rec.Value)}]--
 	}
 	for p, n := range want {
 		if n != 0 {
 			t.Errorf("key %.40s, payload %.40s: %d are missing", p.key, p.value, n)
+		}
+	}
+}
+
+// TestFault29GivenUpBytes: an event that is given up keeps its bytes in its dead letter, and when it is sent again: a tombstone
+// stays one.
+func TestFault29GivenUpBytes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	topic, dlq := r.broker.Topic(t, 1, nil), r.broker.Topic(t, 1, nil)
+	store := postgres.NewStore(r.pool, postgres.StoreOptions{})
+	values := [][]byte{nil, {}, []byte("null"), {0}}
+	for n, value := range values {
+		r.exec(`insert into postrider.outbox_event (topic, key, payload, headers) values ($1, $2, $3, '{"bad": 7}')`, topic, fmt.Append(nil, n), value)
+	}
+	r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.AfterLastAttempt = relay.PolicyHaltKey }})
+	r.until(`(select count(*) from postrider.v_outbox_event where state = 'dead_lettered') = 4`)
+	for _, rec := range r.broker.ReadAll(t, dlq, len(values)) {
+		n, err := strconv.Atoi(string(rec.Key))
+		if err != nil || show(rec.Value) != show(values[n]) || (header(rec, message.HeaderPayload) == message.PayloadTombstone) != (values[n] == nil) {
+			t.Errorf("the dead letter of key %s has %s, said to be %s", rec.Key, show(rec.Value), header(rec, message.HeaderPayload))
+		}
+	}
+	r.exec(`update postrider.outbox_exception set headers = '{}'`)
+	for id := range values {
+		if err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error { return store.Redrive(t.Context(), tx, int64(id+1)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.until(`not exists (select from postrider.outbox_hold)`)
+	for _, rec := range r.broker.ReadAll(t, topic, len(values)) {
+		if n, err := strconv.Atoi(string(rec.Key)); err != nil || show(rec.Value) != show(values[n]) {
+			t.Errorf("key %s arrived with %s", rec.Key, show(rec.Value))
 		}
 	}
 }
@@ -83,7 +119,7 @@ func TestFault29LargePayloads(t *testing.T) {
 		r.exec(`insert into postrider.outbox_event (topic, key, payload) values ($1, 'k', $2)`, topic, payload)
 	}
 	r.startWith(dlq, options{kafka: func(c *kafka.Config) { c.MaxMessageBytes = limit }})
-	r.until(2*time.Minute, drained)
+	r.until(drained)
 	var got []string
 	for _, rec := range r.broker.As(kgo.FetchMaxBytes(4*limit), kgo.FetchMaxPartitionBytes(2*limit)).ReadAll(t, topic, len(want)) {
 		got = append(got, digest(rec.Value))
@@ -118,7 +154,7 @@ func TestFault29HugePayload(t *testing.T) {
 		r.exec(publish, topic, size)
 	}
 	r.startWith(dlq, options{url: r.pool.Config().ConnString(), engine: func(c *relay.Config) { c.PublishTimeout = 5 * time.Second }})
-	r.until(2*time.Minute, drained)
+	r.until(drained)
 	for i, rec := range r.broker.ReadAll(t, topic, 2) {
 		if len(rec.Value) != i+1 {
 			t.Errorf("record %d has %d bytes", i, len(rec.Value))
@@ -136,7 +172,7 @@ func TestFault29HugePayload(t *testing.T) {
 			t.Errorf("the letter does not say %s: %s", want.Key, want.Value)
 		}
 	}
-	r.until(time.Minute, `(select payload_bytes = $1 and state = 'dead_lettered' from postrider.v_outbox_event where id = (select min(id) + 1 from postrider.outbox_event))`, huge)
+	r.until(`(select payload_bytes = $1 and state = 'dead_lettered' from postrider.v_outbox_event where id = (select min(id) + 1 from postrider.outbox_event))`, huge)
 }
 
 func digest(b []byte) string { return fmt.Sprintf("%d %x", len(b), sha256.Sum256(b)) }
@@ -184,7 +220,7 @@ func TestFault31Headers(t *testing.T) {
 		}
 	}
 	r.start(dlq)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	records := map[bool][]*kgo.Record{false: r.broker.ReadAll(t, topic, 0), true: r.broker.ReadAll(t, dlq, 0)}
 	for name, c := range cases {
 		found := 0

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -80,9 +79,9 @@ func TestFault21FullDisk(t *testing.T) {
 	r.untilSome(e, "postrider_outbox_database_errors_total", "class", "transient", "code", "53100")
 	r.exec(`drop table filler`)
 	r.exec(`checkpoint`) // gives the room back
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.write(topic, 20, 10)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	e.halt()
 	l.wantOnce(dlq)
 }

@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -21,20 +20,20 @@ func TestFault37RightsTakenAway(t *testing.T) {
 	l := r.newLedger(closed, open)
 	l.write(closed, 20, 20)
 	e := r.start(dlq)
-	r.until(time.Minute, gone, closed)
+	r.until(gone, closed)
 	var faults []*kfake.FaultHandle
 	for _, topic := range []string{closed, dlq} {
 		faults = append(faults, r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.TopicAuthorizationFailed, Count: -1}))
 	}
 	l.write(closed, 20, 20)
 	l.write(open, 20, 20)
-	r.until(time.Minute, held, closed, "TOPIC_AUTHORIZATION_FAILED")
-	r.until(time.Minute, gone, open)
-	r.until(time.Minute, `not exists (select from postrider.v_outbox_event where topic = $1 and state not in ('parked', 'published'))`, closed)
+	r.until(held, closed, "TOPIC_AUTHORIZATION_FAILED")
+	r.until(gone, open)
+	r.until(`not exists (select from postrider.v_outbox_event where topic = $1 and state not in ('parked', 'published'))`, closed)
 	for _, f := range faults {
 		f.Remove()
 	}
-	r.until(time.Minute, drained)
+	r.until(drained)
 	if n := e.metric(t, "postrider_outbox_dead_lettered_total"); n != 0 {
 		t.Errorf("%v events became dead letters for want of rights", n)
 	}
@@ -54,16 +53,16 @@ func TestFault37BadDeploy(t *testing.T) {
 		select t, convert_to('k' || k, 'UTF8'), convert_to(n::text, 'UTF8') from generate_series(1, $1::int) n, generate_series(1, $2::int) k, unnest($3::text[]) t order by n`,
 		rounds, keys, []string{bad, good})
 	e := r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = 0, 0 }})
-	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope = 'failure' and cause = 'circuit_breaker')
+	r.until(`exists (select from postrider.outbox_hold where topic = $1 and scope = 'failure' and cause = 'circuit_breaker')
 		and not exists (select from postrider.v_outbox_event where topic = $1 and state not in ('parked', 'dead_lettered'))`, bad)
-	r.until(time.Minute, gone, good)
+	r.until(gone, good)
 	letters := e.metric(t, "postrider_outbox_dead_lettered_total")
 	if letters != 100 {
 		t.Errorf("%v of %d events became dead letters, want a hundred", letters, keys*rounds)
 	}
 	fault.Remove()
 	r.exec(`update postrider.outbox_hold set next_probe_at = clock_timestamp() where cause = 'circuit_breaker'`) // its pause is 30 s
-	r.until(time.Minute, drained)
+	r.until(drained)
 	if n := len(r.broker.ReadAll(t, bad, keys*rounds-int(letters))); n != keys*rounds-int(letters) {
 		t.Errorf("%d events arrived, want %d", n, keys*rounds-int(letters))
 	}

@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -66,15 +65,15 @@ func TestFault35DeadLetterTopic(t *testing.T) {
 			r.start(dlq)
 			if c.code != "" {
 				if c.code == "MESSAGE_TOO_LARGE" { // the matter of this letter, so only this one waits
-					r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'exhausted' and next_attempt_at > now())`)
+					r.until(`exists (select from postrider.v_outbox_event where state = 'exhausted' and next_attempt_at > now())`)
 				} else {
-					r.until(time.Minute, stuck, dlq, c.code)
+					r.until(stuck, dlq, c.code)
 				}
-				r.until(time.Minute, `not exists (select from postrider.v_outbox_event where state not in ('published', 'exhausted'))`)
-				r.until(time.Minute, `1 = (select count(*) from postrider.v_outbox_event where state = 'exhausted')`)
+				r.until(`not exists (select from postrider.v_outbox_event where state not in ('published', 'exhausted'))`)
+				r.until(`1 = (select count(*) from postrider.v_outbox_event where state = 'exhausted')`)
 			}
 			heal()
-			r.until(time.Minute, drained)
+			r.until(drained)
 			l.wantOnce(dlq)
 			letters := r.broker.ReadAll(t, dlq, 1)
 			carried := ""
@@ -86,7 +85,7 @@ func TestFault35DeadLetterTopic(t *testing.T) {
 			if len(letters) != 1 || carried != c.payload {
 				t.Errorf("%d letters, the first has its payload %s", len(letters), carried)
 			}
-			r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+			r.until(`not exists (select from postrider.outbox_hold)`)
 		})
 	}
 }

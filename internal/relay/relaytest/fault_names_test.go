@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -111,15 +110,15 @@ func TestFault44NamesAway(t *testing.T) {
 			r.startWith(dlq, options{kafka: n.brokers(w), connect: n.connect})
 			for range 3 {
 				l.write(topic, 20, 10)
-				r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published')`)
+				r.until(`exists (select from postrider.v_outbox_event where state = 'published')`)
 				n.set(true, c.names...)
 				c.cut(r, w)
 				l.write(topic, 20, 10)
 				r.untilTrue(c.names[0]+" was asked for", func() bool { return n.failures(c.names[0]) >= 3 })
 				n.set(false, c.names...)
-				r.until(time.Minute, drained)
+				r.until(drained)
 			}
-			r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+			r.until(`not exists (select from postrider.outbox_hold)`)
 			l.wantAll(dlq)
 		})
 	}

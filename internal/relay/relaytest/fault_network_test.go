@@ -35,19 +35,19 @@ func TestFault44Partitions(t *testing.T) {
 			e := r.startWith(dlq, options{kafka: w.use, engine: func(c *relay.Config) { c.BatchSize = batch }})
 			for range 2 {
 				l.write(topic, 20, 20)
-				r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published')`)
+				r.until(`exists (select from postrider.v_outbox_event where state = 'published')`)
 				c.begin(r, w)
 				l.write(topic, 20, 10)
 				if c.sign != "" {
 					r.untilSome(e, c.sign)
 				} else {
-					r.until(time.Minute, `pg_sleep(1) is not null`)
+					r.until(`pg_sleep(1) is not null`)
 				}
 				if n := e.metric(t, "postrider_outbox_in_flight_events"); n > batch {
 					t.Errorf("%v events are in flight, the bound is %d", n, batch)
 				}
 				c.end(r, w)
-				r.until(time.Minute, drained)
+				r.until(drained)
 			}
 			l.wantAll(dlq)
 		})
@@ -74,12 +74,12 @@ func TestFault44OneRelayCutOff(t *testing.T) {
 	r.proxy.Freeze()
 	other := r.startWith(dlq, options{url: r.pool.Config().ConnString()})
 	l.write(topic, 20, 5)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	other.halt()
 	hesitate.pause.Store(0)
 	r.proxy.Thaw()
 	l.write(topic, 20, 5)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	if !strings.Contains(r.log.String(), "its session is gone") {
 		t.Error("the first relay never noticed")
 	}
@@ -99,6 +99,6 @@ func TestFault44SlowLink(t *testing.T) {
 	l.writePadded(topic, 10, 10, 500)
 	l.poison(topic, "k0", maxMessageBytes)
 	l.writePadded(topic, 10, 10, 500)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantOnce(dlq)
 }

@@ -42,13 +42,13 @@ func TestFault17Restart(t *testing.T) {
 	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 20 }})
 	for range 3 {
 		l.write(topic, 20, 30)
-		r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published')`)
+		r.until(`exists (select from postrider.v_outbox_event where state = 'published')`)
 		s.crash()
 		r.untilSome(e, "postrider_outbox_cycle_errors_total", "loop", "lead")
 		s.start()
 		r.pool.Reset()
 		l.write(topic, 20, 2)
-		r.until(time.Minute, drained)
+		r.until(drained)
 	}
 	l.wantAll(dlq)
 }
@@ -66,7 +66,7 @@ func TestFault17Failover(t *testing.T) {
 	l := r.newLedger(topic)
 	l.write(topic, 5, 4)
 	first := r.startWith(dlq, options{url: primary.URL()})
-	r.until(time.Minute, drained)
+	r.until(drained)
 	first.halt()
 	primary.stop()
 	standby := primary.copied()
@@ -76,7 +76,7 @@ func TestFault17Failover(t *testing.T) {
 
 	e := r.startWith(dlq, options{url: bothURL(t, standby, primary)})
 	l.write(topic, 5, 4)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	var lost int64
 	if err := r.pool.QueryRow(t.Context(), `select max(id) from postrider.outbox_event`).Scan(&lost); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestFault17Failover(t *testing.T) {
 	r.moveTo(standby)
 	r.exec(`select pg_promote()`)
 	l.write(topic, 5, 6)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	l.wantAll(dlq)
 	var reused int
 	if err := r.pool.QueryRow(t.Context(), `select count(*) from postrider.outbox_event where id between 21 and $1`, lost).Scan(&reused); err != nil || reused == 0 {
@@ -115,7 +115,7 @@ func TestFault23IDsRewound(t *testing.T) {
 	before := r.newLedger(topic)
 	before.write(topic, 100, 20)
 	e := r.start(dlq)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	e.halt()
 	before.wantOnce(dlq)
 	r.exec(`truncate postrider.outbox_event restart identity`)
@@ -137,8 +137,8 @@ func TestFault23IDsRewound(t *testing.T) {
 		l.next[subject] = n
 	}
 	l.write(topic, 100, 2)
-	r.until(time.Minute, `(select position >= 2200 from postrider.outbox_progress)`)
-	r.until(time.Minute, `(select count(*) = 200 from postrider.v_outbox_event where id > 2000 and state = 'published')`)
+	r.until(`(select position >= 2200 from postrider.outbox_progress)`)
+	r.until(`(select count(*) = 200 from postrider.v_outbox_event where id > 2000 and state = 'published')`)
 	for id, e := range before.committed {
 		l.committed[id] = e
 	}
@@ -170,18 +170,18 @@ func TestFault24PreparedTransaction(t *testing.T) {
 	}
 	conn.Release()
 	l.write(topic, 100, 30)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	// The relay looks at transactions once a second; by now it has had its chance.
-	r.until(time.Minute, `pg_sleep(1.5) is not null`)
+	r.until(`pg_sleep(1.5) is not null`)
 	if gaps := pgtest.Value[string](t, r.pool, `select gaps::text from postrider.outbox_progress`); gaps != "{[1,2)}" {
 		t.Errorf("the gaps are %s, and 1 may still come", gaps)
 	}
 	r.exec(`commit prepared 'forgotten'`)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	if n := len(r.broker.ReadAll(t, topic, 3001)); n != 3001 {
 		t.Errorf("%d records, want 3001", n)
 	}
-	r.until(time.Minute, `(select isempty(gaps) from postrider.outbox_progress)`)
+	r.until(`(select isempty(gaps) from postrider.outbox_progress)`)
 }
 
 // TestFault24LongTransaction: a writer's transaction stays open, with a lock on its aggregate and an event
@@ -204,13 +204,13 @@ func TestFault24LongTransaction(t *testing.T) {
 	}
 	for range 3 {
 		l.write(topic, 100, 10)
-		r.until(time.Minute, drained)
+		r.until(drained)
 	}
-	r.until(time.Minute, `pg_sleep(1.2) is not null`)
+	r.until(`pg_sleep(1.2) is not null`)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.until(time.Minute, drained)
+	r.until(drained)
 	if n := len(r.broker.ReadAll(t, topic, 3001)); n != 3001 {
 		t.Errorf("%d records, want 3001", n)
 	}

@@ -18,14 +18,14 @@ func TestFault17SettlementLost(t *testing.T) {
 	l := r.newLedger(topic)
 	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 20 }})
 	// The server may write for a reason of its own: not every crash loses something.
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(3 * time.Minute); ; {
 		l.write(topic, 5, 3)
-		r.until(time.Minute, drained)
+		r.until(drained)
 		s.crash()
 		r.untilSome(e, "postrider_outbox_cycle_errors_total", "loop", "lead")
 		s.start()
 		r.pool.Reset()
-		r.until(time.Minute, drained)
+		r.until(drained)
 		if l.wantAll(dlq).Duplicates > 0 || t.Failed() {
 			return
 		}

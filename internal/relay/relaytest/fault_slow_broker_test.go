@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/relay/kafka"
@@ -28,7 +27,7 @@ func TestFault14SlowBroker(t *testing.T) {
 	}
 	const batch = 50
 	e := r.startWith(dlq, options{kafka: w.use, engine: func(c *relay.Config) { c.BatchSize = batch }})
-	r.until(time.Minute, drained)
+	r.until(drained)
 	w.freeze(addrs[0], true)
 	for range 5 {
 		l.write(slow, 5, 20)
@@ -36,14 +35,14 @@ func TestFault14SlowBroker(t *testing.T) {
 			l.write(topic, 5, 20)
 		}
 		for _, topic := range good {
-			r.until(time.Minute, gone, topic)
+			r.until(gone, topic)
 		}
 		if n := e.metric(t, "postrider_outbox_in_flight_events"); n > batch {
 			t.Errorf("%v events are in flight, the bound is %d", n, batch)
 		}
 	}
-	r.until(time.Minute, held, slow, kafka.CodeUnknownOutcome)
+	r.until(held, slow, kafka.CodeUnknownOutcome)
 	w.freeze(addrs[0], false)
-	r.until(2*time.Minute, drained)
+	r.until(drained)
 	l.wantAll(dlq)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
@@ -55,7 +54,7 @@ func TestFault25Writers(t *testing.T) {
 				want[key] = append(want[key], values...)
 			}
 		}
-		r.until(time.Minute, gone, topic)
+		r.until(gone, topic)
 		got := map[string][]string{}
 		for _, rec := range r.broker.ReadAll(t, topic, 0) {
 			got[string(rec.Key)] = append(got[string(rec.Key)], string(rec.Value))
@@ -146,7 +145,7 @@ func TestFault25ConcurrentWritersOfOneKey(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			r.until(time.Minute, drained)
+			r.until(drained)
 			next := map[string]int{}
 			records := r.broker.ReadAll(t, topic, writers*transactions*each)
 			for _, rec := range records {

@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -23,15 +22,15 @@ func TestHealthyTopicsGoOn(t *testing.T) {
 		for _, topic := range l.topics {
 			l.write(topic, 20, 10)
 		}
-		r.until(time.Minute, gone, healthy)
-		r.until(time.Minute, gone, other)
+		r.until(gone, healthy)
+		r.until(gone, other)
 	}
-	r.until(time.Minute, held, missing, "UNKNOWN_TOPIC_OR_PARTITION")
-	r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope = 'partition' and partition = 1)
+	r.until(held, missing, "UNKNOWN_TOPIC_OR_PARTITION")
+	r.until(`exists (select from postrider.outbox_hold where topic = $1 and scope = 'partition' and partition = 1)
 		and not exists (select from postrider.outbox_hold where topic = $1 and scope = 'topic')`, half)
 	leaderless.Remove()
 	r.broker.CreateTopic(t, missing, 2, nil)
-	r.until(2*time.Minute, drained)
+	r.until(drained)
 	if n := e.metric(t, "postrider_outbox_dead_lettered_total"); n != 0 {
 		t.Errorf("%v events became dead letters", n)
 	}

@@ -3,7 +3,6 @@ package relaytest
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -44,11 +43,11 @@ func TestFaultsStayWhereTheyAre(t *testing.T) {
 			for round := 1; round < rounds; round++ {
 				insert(round)
 			}
-			r.until(time.Minute, `not exists (select from postrider.v_outbox_event where topic = $1 and state <> 'published')`, good)
-			r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1 and scope in ('topic', 'partition'))`, bad)
-			r.until(time.Minute, `not exists (select from postrider.v_outbox_event where topic = $1 and state = 'published')`, bad)
+			r.until(`not exists (select from postrider.v_outbox_event where topic = $1 and state <> 'published')`, good)
+			r.until(`exists (select from postrider.outbox_hold where topic = $1 and scope in ('topic', 'partition'))`, bad)
+			r.until(`not exists (select from postrider.v_outbox_event where topic = $1 and state = 'published')`, bad)
 			heal()
-			r.until(time.Minute, drained)
+			r.until(drained)
 			if n := len(r.broker.ReadAll(t, dlq, 0)); n != 0 {
 				t.Errorf("%d events were given up for a fault that was not theirs", n)
 			}

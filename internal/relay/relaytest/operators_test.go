@@ -59,7 +59,7 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 	}
 	redrive := func() {
 		t.Helper()
-		r.until(time.Minute, `exists (select from postrider.v_outbox_event where id = 2 and state = 'dead_lettered')`)
+		r.until(`exists (select from postrider.v_outbox_event where id = 2 and state = 'dead_lettered')`)
 		for {
 			err := pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error { return store.Redrive(t.Context(), tx, 2) })
 			if err == nil {
@@ -73,16 +73,16 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 	write("k", "1", "2 "+strings.Repeat("x", topicLimit), "3", "4")
 	r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.AfterLastAttempt = relay.PolicyHaltKey }})
 	r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.AfterLastAttempt = relay.PolicyHaltKey }})
-	r.until(time.Minute, `exists (select from postrider.outbox_hold where cause = 'halted' and next_probe_at = 'infinity')`)
+	r.until(`exists (select from postrider.outbox_hold where cause = 'halted' and next_probe_at = 'infinity')`)
 	write("k", "5")
 	write("other", "a", "b")
-	r.until(time.Minute, `(select count(*) from postrider.v_outbox_event where key = 'other' and state = 'published') = 2`)
-	r.until(time.Minute, `(select count(*) from postrider.v_outbox_event where key = 'k' and state = 'parked') = 3`)
+	r.until(`(select count(*) from postrider.v_outbox_event where key = 'other' and state = 'published') = 2`)
+	r.until(`(select count(*) from postrider.v_outbox_event where key = 'k' and state = 'parked') = 3`)
 	if got := r.valuesOf(topic, "k", 3); got != "1" {
 		t.Errorf("of the halted key %s arrived", got)
 	}
 	redrive()
-	r.until(time.Minute, `exists (select from postrider.v_outbox_event where id = 2 and state = 'dead_lettered' and episode = 2)`)
+	r.until(`exists (select from postrider.v_outbox_event where id = 2 and state = 'dead_lettered' and episode = 2)`)
 	letters := r.broker.ReadAll(t, dlq, 2)
 	for i, rec := range letters {
 		if header(rec, message.HeaderEpisode) != fmt.Sprint(i+1) || header(rec, message.HeaderOutboxID) != "2" ||
@@ -101,8 +101,8 @@ func TestHaltedKeyAndRedrive(t *testing.T) {
 		t.Fatalf("raise the limit of the topic: %v, %v", err, results)
 	}
 	redrive()
-	r.until(time.Minute, drained)
-	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+	r.until(drained)
+	r.until(`not exists (select from postrider.outbox_hold)`)
 	if got := r.valuesOf(topic, "k", 7); got != "1 2 3 4 5" {
 		t.Errorf("the key arrived as %s", got)
 	}
@@ -121,10 +121,10 @@ func TestRowsDeletedWhileTheyWait(t *testing.T) {
 	r.start(dlq)
 	r.exec(`insert into postrider.outbox_event (topic, payload, available_at) select $1, 'later', now() + interval '3 seconds' from generate_series(1, 2)`, topic)
 	r.insert(late, 3, 1)
-	r.until(time.Minute, `(select count(*) = 5 from postrider.outbox_exception where state in ('scheduled', 'parked'))`)
+	r.until(`(select count(*) = 5 from postrider.outbox_exception where state in ('scheduled', 'parked'))`)
 	r.exec(`delete from postrider.outbox_event where id in (1, 4)`)
 	r.broker.CreateTopic(t, late, 1, nil)
-	r.until(time.Minute, `(select array_agg(id order by id) = '{1,4}' from postrider.outbox_exception where state = 'dead_lettered' and last_error_code = 'EVENT_DELETED')
+	r.until(`(select array_agg(id order by id) = '{1,4}' from postrider.outbox_exception where state = 'dead_lettered' and last_error_code = 'EVENT_DELETED')
 		and (select count(*) = 2 from postrider.outbox_exception)`)
 	r.wantOnce(topic, 1)
 	r.wantOnce(late, 2)
@@ -142,35 +142,37 @@ func TestGivingUpIsExact(t *testing.T) {
 	r := newRig(t)
 	bad, dlq := r.broker.Topic(t, 2, nil), r.broker.Topic(t, 1, nil)
 	r.broker.Cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: bad, Err: kerr.InvalidRecord, Count: -1})
-	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize = 50 },
+	e := r.startWith(dlq, options{engine: func(c *relay.Config) { c.BatchSize, c.PublishTimeout = 50, time.Minute },
 		topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = 10, time.Hour }})
 	r.insert(bad, 500, 500)
-	r.until(time.Minute, `(select count(*) = 490 from postrider.outbox_exception where state = 'parked')`)
+	r.until(`(select count(*) = 490 from postrider.outbox_exception where state = 'parked')`)
 	failing, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() {
 		for failing.Err() == nil {
-			if _, err := r.pool.Exec(t.Context(), `insert into postrider.outbox_event (topic, payload) select $1, 'later' from generate_series(1, 20)`, bad); err != nil {
+			// All of them have to fail before the test ends: no more are written than the relay takes.
+			if _, err := r.pool.Exec(t.Context(), `insert into postrider.outbox_event (topic, payload) select $1, 'later' from generate_series(1, 20)
+				where (select max(id) from postrider.outbox_event) < (select position + 200 from postrider.outbox_progress)`, bad); err != nil {
 				t.Error(err)
 				return
 			}
-			time.Sleep(5 * time.Millisecond) // all of them have to fail before the test ends
+			time.Sleep(5 * time.Millisecond)
 		}
 	})
 	failed := func() float64 { return e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD") }
 	r.untilTrue("more fail", func() bool { return failed() > 600 })
 	r.exec(`select postrider.outbox_give_up((select hold_id from postrider.outbox_hold where scope = 'failure'))`)
-	r.until(time.Minute, `(select count(*) = 500 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered') and id <= 500)
+	r.until(`(select count(*) = 500 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered') and id <= 500)
 		and exists (select from postrider.outbox_hold where asked is null and not draining)`)
 	last := pgtest.Value[int64](t, r.pool, `select max(id) from postrider.outbox_exception where state in ('exhausted', 'dead_lettered')`)
 	before := failed()
 	r.untilTrue("more fail, and are kept", func() bool { return failed() > before+200 })
 	stop()
 	wg.Wait()
-	r.until(time.Minute, `(select position = (select max(id) from postrider.outbox_event) from postrider.outbox_progress)`)
-	r.until(time.Second, `(select max(id) = $1 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered'))
+	r.until(`(select position = (select max(id) from postrider.outbox_event) from postrider.outbox_progress)`)
+	r.until(`(select max(id) = $1 from postrider.outbox_exception where state in ('exhausted', 'dead_lettered'))
 		and (select count(*) = (select max(id) from postrider.outbox_event) - $1 from postrider.outbox_exception where id > $1 and state = 'parked')`, last)
 }
 
@@ -207,14 +209,14 @@ func TestBreaker(t *testing.T) {
 	}
 	write(0, rounds)
 	e := r.startWith(dlq, options{topic: func(s *relay.TopicSettings) { s.BreakerEvents, s.BreakerWindow = bound, time.Hour }})
-	r.until(time.Minute, allWait, bad, keys*rounds-bound, bound)
+	r.until(allWait, bad, keys*rounds-bound, bound)
 	write(rounds, 2*rounds)
 	const waiting = 2*keys*rounds - bound
-	r.until(time.Minute, gone, good)
-	r.until(time.Minute, allWait, bad, waiting, bound)
+	r.until(gone, good)
+	r.until(allWait, bad, waiting, bound)
 	before := e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD")
 	release()
-	r.until(time.Minute, allWait, bad, waiting, bound)
+	r.until(allWait, bad, waiting, bound)
 	if n := e.metric(t, "postrider_outbox_failed_total", "error_code", "INVALID_RECORD") - before; n != waiting {
 		t.Errorf("%v of %d events were tried once more after a release that came too early", n, waiting)
 	}
@@ -224,8 +226,8 @@ func TestBreaker(t *testing.T) {
 
 	fault.Remove()
 	release()
-	r.until(time.Minute, drained)
-	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+	r.until(drained)
+	r.until(`not exists (select from postrider.outbox_hold)`)
 	if n := givenUp(); n != bound {
 		t.Errorf("%d events were given up when nothing was wrong", n-bound)
 	}

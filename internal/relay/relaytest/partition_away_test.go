@@ -3,7 +3,6 @@ package relaytest
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -50,15 +49,15 @@ func TestOnePartitionAway(t *testing.T) {
 				t.Fatalf("%d of %d keyed events are on the partition that is away", stays, keys*rounds)
 			}
 			// An event without a key may wait only if it was on its way to that partition at the beginning.
-			r.until(time.Minute, `(select count(*) from postrider.v_outbox_event where state = 'published' and key is not null) = $1`, keys*rounds-stays)
-			r.until(time.Minute, `(select count(*) from postrider.outbox_hold where scope = 'partition' and partition = 1 and partitions = 4) = 1
+			r.until(`(select count(*) from postrider.v_outbox_event where state = 'published' and key is not null) = $1`, keys*rounds-stays)
+			r.until(`(select count(*) from postrider.outbox_hold where scope = 'partition' and partition = 1 and partitions = 4) = 1
 				and not exists (select from postrider.outbox_hold where scope = 'topic')`)
 			for range rounds { // the first ones may all have been on their way there
 				r.exec(`insert into postrider.outbox_event (topic, payload) values ($1, 'no key')`, topic)
 			}
-			r.until(time.Minute, `exists (select from postrider.v_outbox_event where state = 'published' and key is null)`)
+			r.until(`exists (select from postrider.v_outbox_event where state = 'published' and key is null)`)
 			f.Remove()
-			r.until(time.Minute, drained)
+			r.until(drained)
 			next := map[string]int{}
 			unkeyed := map[string]bool{}
 			for _, rec := range r.broker.ReadAll(t, topic, rounds*(keys+2)) {

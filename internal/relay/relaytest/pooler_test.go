@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/postrider/postrider/internal/testenv/pgbouncer"
 )
@@ -29,8 +28,8 @@ func TestBehindAPooler(t *testing.T) {
 		w.burst(rng, 3, 5)
 		r.exec(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'postrider%' and random() < 0.3`)
 	}
-	r.until(time.Minute, drained)
-	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+	r.until(drained)
+	r.until(`not exists (select from postrider.outbox_hold)`)
 	for _, e := range relays {
 		e.halt()
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -74,12 +73,12 @@ func runRandom(t *testing.T, rng *rand.Rand) {
 	for range 12 {
 		x.burst(rng, 3, 5)
 		x.step()
-		r.until(time.Minute, `pg_sleep($1) is not null`, rng.Float64()*0.3)
+		r.until(`pg_sleep($1) is not null`, rng.Float64()*0.3)
 	}
 	x.heal()
 	t.Logf("%d events are committed, %d rolled back; %v", len(x.committed), x.rolled, x.history)
-	r.until(time.Minute, drained)
-	r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+	r.until(drained)
+	r.until(`not exists (select from postrider.outbox_hold)`)
 	for _, e := range x.relays {
 		e.halt()
 	}

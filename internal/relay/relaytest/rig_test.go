@@ -217,31 +217,33 @@ func (r *rig) exec(sql string, args ...any) {
 }
 
 // until waits for a condition to come true.
-func (r *rig) until(within time.Duration, condition string, args ...any) {
+func (r *rig) until(condition string, args ...any) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		var ok bool
-		if err := r.pool.QueryRow(ctx, `select `+condition+` from pg_sleep(0.02)`, args...).Scan(&ok); err != nil {
+		asked := time.Now()
+		if err := r.pool.QueryRow(ctx, `select `+condition, args...).Scan(&ok); err != nil {
 			r.Fatalf("%s did not come true: %v\n%s", condition, err, r.states())
 		}
 		if ok {
 			return
 		}
+		<-time.After(max(pgtest.Pause(asked), 20*time.Millisecond))
 	}
 }
 
 // untilTrue waits for something that is no row.
 func (r *rig) untilTrue(what string, is func() bool) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
-	for !is() {
+	for asked := time.Now(); !is(); asked = time.Now() {
 		select {
 		case <-ctx.Done():
 			r.Fatalf("%s did not come true\n%s", what, r.states())
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pgtest.Pause(asked)):
 		}
 	}
 }
@@ -249,13 +251,13 @@ func (r *rig) untilTrue(what string, is func() bool) {
 // untilMetric waits for a metric of a relay to have a value.
 func (r *rig) untilMetric(e *running, name string, want float64, labels ...string) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
-	for e.metric(r, name, labels...) != want {
+	for asked := time.Now(); e.metric(r, name, labels...) != want; asked = time.Now() {
 		select {
 		case <-ctx.Done():
 			r.Fatalf("%s %v is %v, want %v\n%s", name, labels, e.metric(r, name, labels...), want, r.states())
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pgtest.Pause(asked)):
 		}
 	}
 }
@@ -263,13 +265,13 @@ func (r *rig) untilMetric(e *running, name string, want float64, labels ...strin
 // untilSome waits until a counter of a relay is above zero.
 func (r *rig) untilSome(e *running, name string, labels ...string) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Minute)
 	defer cancel()
-	for e.metric(r, name, labels...) == 0 {
+	for asked := time.Now(); e.metric(r, name, labels...) == 0; asked = time.Now() {
 		select {
 		case <-ctx.Done():
 			r.Fatalf("%s %v stays 0\n%s", name, labels, r.states())
-		case <-time.After(10 * time.Millisecond):
+		case <-time.After(pgtest.Pause(asked)):
 		}
 	}
 }

@@ -2,7 +2,6 @@ package relaytest
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/pgserver"
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
 )
 
 // server is a PostgreSQL server that a test may end.
@@ -58,12 +58,11 @@ func serverDir(t testing.TB) string {
 
 func freePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := kafkajars.FreePort() // no outgoing connection takes it meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 func (s *server) start() {

@@ -23,7 +23,7 @@ func TestTakeoverFromALeaderThatIsKilled(t *testing.T) {
 	leader.signal(syscall.SIGKILL)
 	_ = leader.end()
 	l.write(topic, 20, 10)
-	r.until(time.Minute, drained)
+	r.until(drained)
 	if n := standby.metric(t, "postrider_outbox_leading"); n != 1 {
 		t.Errorf("the standby leads: %v", n)
 	}
@@ -44,11 +44,11 @@ func TestTakeoverFromALeaderThatEnds(t *testing.T) {
 		next := r.startChild(dlq, childConfig{BatchSize: 50})
 		next.said("relay started")
 		l.write(topic, 100, 20)
-		r.until(time.Minute, `(select note is null from postrider.outbox_receipt order by number desc limit 1)`)
+		r.until(`(select note is null from postrider.outbox_receipt order by number desc limit 1)`)
 		leader.finish()
 		leader = next
 	}
-	r.until(time.Minute, drained)
+	r.until(drained)
 	leader.finish()
 	l.wantOnce(dlq)
 	if n := pgtest.Value[int](t, r.pool, `select count(distinct term) from postrider.outbox_receipt where note = 'ended'`); n != terms+1 {

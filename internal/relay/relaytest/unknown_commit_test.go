@@ -3,7 +3,6 @@ package relaytest
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/postrider/postrider/internal/testenv/pgproxy"
 )
@@ -54,10 +53,10 @@ func TestUnknownCommit(t *testing.T) {
 			}
 			r.exec(`insert into postrider.outbox_event (topic, key, payload) values ($1, 'k0', $2)`, topic, make([]byte, maxMessageBytes))
 			r.start(dlq)
-			r.until(time.Minute, `exists (select from postrider.outbox_hold where topic = $1)`, late)
+			r.until(`exists (select from postrider.outbox_hold where topic = $1)`, late)
 			r.broker.CreateTopic(t, late, 2, nil)
-			r.until(time.Minute, drained)
-			r.until(time.Minute, `not exists (select from postrider.outbox_hold)`)
+			r.until(drained)
+			r.until(`not exists (select from postrider.outbox_hold)`)
 
 			if r.proxy.Cuts() == 0 {
 				t.Error("no connection was cut")

@@ -40,6 +40,8 @@ type ArchiveFilter struct {
 	FinalState FinalState
 	// Before is where the page begins: behind this task. Defaults to the newest.
 	Before *TaskPlace
+	// Offset is how many are passed over, not together with Before. Defaults to 0.
+	Offset int
 	// Limit is how many, at most MaxArchiveLimit. Defaults to DefaultArchiveLimit.
 	Limit int
 }
@@ -112,26 +114,23 @@ type ArchiveReader interface {
 	Steps(ctx context.Context, task uuid.UUID) ([]Step, error)
 	// Step returns one step of a task.
 	Step(ctx context.Context, task, step uuid.UUID) (Step, error)
-	// Transitions returns the history of a task's states, the first change first.
-	Transitions(ctx context.Context, task uuid.UUID) ([]Transition, error)
-	// StepTransitions returns the history of a task's steps, the first change first.
-	StepTransitions(ctx context.Context, task uuid.UUID) ([]StepTransition, error)
+	// Transitions returns a page of the history of a task's states, the newest first, and where it goes on; empty at the end.
+	Transitions(ctx context.Context, task uuid.UUID, p HistoryPage) (found []Transition, next string, err error)
+	// StepTransitions is Transitions, of a task's steps.
+	StepTransitions(ctx context.Context, task uuid.UUID, p HistoryPage) (found []StepTransition, next string, err error)
 	// List returns tasks, the one that was archived last first, and whether there are more.
 	List(ctx context.Context, f ArchiveFilter) (tasks []Task, more bool, err error)
 	// Statistics returns how much there is, the newest month first.
 	Statistics(ctx context.Context) ([]ArchiveStatistics, error)
 }
 
-// ReadArchived reads an archived task with all that it has.
+// ReadArchived reads an archived task with all that WholeTask has.
 func ReadArchived(ctx context.Context, archive ArchiveReader, task uuid.UUID) (whole WholeTask, err error) {
 	if whole.Task, err = archive.Task(ctx, task); err == nil {
 		whole.Steps, err = archive.Steps(ctx, task)
 	}
 	if err == nil {
-		whole.Transitions, err = archive.Transitions(ctx, task)
-	}
-	if err == nil {
-		whole.StepTransitions, err = archive.StepTransitions(ctx, task)
+		err = whole.ReadHistory(ctx, archive)
 	}
 	return whole, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func NewArchiver(c ArchiverConfig) (*Archiver, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	return &Archiver{cfg: c, options: o, metrics: newArchiverMetrics(c.Registerer)}, nil
+	return &Archiver{cfg: c, options: o, metrics: newArchiverMetrics(c.Registerer, o.BatchSize)}, nil
 }
 
 // Run works until ctx ends. A pass that fails is tried again, first after a minute at most; what it had moved
@@ -111,13 +112,36 @@ func (a *Archiver) every(ctx context.Context, name string, interval time.Duratio
 	})
 }
 
-// pass archives all that may go.
+// pausedLook is the pause between two looks at the switch while archiving is paused.
+const pausedLook = 15 * time.Second
+
+// untilResumed returns when archiving is not paused.
+func (a *Archiver) untilResumed(ctx context.Context) error {
+	for waited := false; ; waited = true {
+		bounded, cancel := context.WithTimeout(ctx, batchTimeout)
+		s, err := a.cfg.Store.Switch(bounded, EngineArchiver)
+		cancel()
+		switch {
+		case err != nil:
+			return fmt.Errorf("ask whether archiving is paused: %w", err)
+		case s.Paused && !waited:
+			a.cfg.Logger.Warn("archiving of tasks is paused", "by", s.PausedBy, "reason", s.Reason, "hint", "postrider archive resume")
+		case !s.Paused && waited:
+			a.cfg.Logger.Info("archiving of tasks goes on")
+		}
+		if !s.Paused {
+			return nil
+		}
+		if err := loop.Sleep(ctx, pausedLook); err != nil {
+			return err
+		}
+	}
+}
+
+// pass archives all that may go. Between two batches it waits while archiving is paused.
 func (a *Archiver) pass(ctx context.Context) error {
 	began := time.Now()
-	got, err := archive(ctx, a.cfg.Store, a.options, func(b Archived, took time.Duration) {
-		a.metrics.count(b)
-		a.metrics.seconds.Observe(took.Seconds())
-	})
+	got, err := archive(ctx, a.cfg.Store, a.options, a.untilResumed, func(took time.Duration) { a.metrics.seconds.Observe(took.Seconds()) })
 	if got.Tasks > 0 {
 		a.cfg.Logger.Info("tasks archived", "tasks", got.Tasks, "steps", got.Steps, "transitions", got.Transitions, "took", time.Since(began).String())
 	}
@@ -137,35 +161,25 @@ func (a *Archiver) refresh(ctx context.Context) error {
 
 // archiverMetrics are the archiver's own; a nil registerer keeps them to itself.
 type archiverMetrics struct {
-	archived *prometheus.CounterVec
-	seconds  prometheus.Histogram
+	seconds  prometheus.Observer
 	failures prometheus.Counter
 	// dashboards counts renewals of the summaries behind the views that failed.
 	dashboards prometheus.Counter
 }
 
-func newArchiverMetrics(reg prometheus.Registerer) *archiverMetrics {
+func newArchiverMetrics(reg prometheus.Registerer, batchSize int) *archiverMetrics {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "postrider_archive_duration_seconds",
+		Help:    "Time of one batch of this process's archiver, by the setting archive.archive_batch_size. Batches of commands and SQL are not in it.",
+		Buckets: prometheus.ExponentialBuckets(0.005, 2, 16)}, []string{"batch_size"})
 	m := &archiverMetrics{
-		archived: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "postrider_tasks_archived_total",
-			Help: "Tasks moved into the archive, by final_state: complete, error, cancelled, dlq_resolved."}, []string{"final_state"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "postrider_archive_duration_seconds",
-			Help: "Time of one transaction of the archiver, which moves up to 250 tasks.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 14)}),
+		seconds: seconds.WithLabelValues(strconv.Itoa(batchSize)),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_archive_failures_total",
 			Help: "Passes of the archiver that failed; what they had moved until then stays moved."}),
 		dashboards: prometheus.NewCounter(prometheus.CounterOpts{Name: "postrider_dashboard_failures_total",
 			Help: "Renewals of the summaries behind the dashboard views that failed."}),
 	}
-	for _, f := range FinalStates() {
-		m.archived.WithLabelValues(string(f))
-	}
 	if reg != nil {
-		reg.MustRegister(m.archived, m.seconds, m.failures, m.dashboards)
+		reg.MustRegister(seconds, m.failures, m.dashboards)
 	}
 	return m
-}
-
-func (m *archiverMetrics) count(a Archived) {
-	for _, f := range FinalStates() {
-		m.archived.WithLabelValues(string(f)).Add(float64(a.by(f)))
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/postrider/postrider/internal/loop"
 )
@@ -29,6 +30,20 @@ type fakeArchive struct {
 	start    time.Time
 	renewals []time.Duration
 	renew    error
+	// pauses and ends are when the archivers are paused and go on again, after the start; asked counts looks at the switch:
+	// the first unanswered of them fail.
+	pauses, ends      time.Duration
+	asked, unanswered int
+}
+
+func (f *fakeArchive) Switch(_ context.Context, e Engine) (Switch, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked++; f.asked <= f.unanswered || e != EngineArchiver {
+		return Switch{}, errors.New("no answer")
+	}
+	now := time.Since(f.start)
+	return Switch{Paused: now >= f.pauses && now < f.ends, PausedBy: "me", Reason: "release"}, nil
 }
 
 func (f *fakeArchive) ArchiveBatch(ctx context.Context, s ArchiveStep) (ArchivedBatch, error) {
@@ -119,17 +134,13 @@ func TestArchiverGoesOnUntilNothingIsLeft(t *testing.T) {
 			# HELP postrider_archive_failures_total Passes of the archiver that failed; what they had moved until then stays moved.
 			# TYPE postrider_archive_failures_total counter
 			postrider_archive_failures_total 0
-			# HELP postrider_tasks_archived_total Tasks moved into the archive, by final_state: complete, error, cancelled, dlq_resolved.
-			# TYPE postrider_tasks_archived_total counter
-			postrider_tasks_archived_total{final_state="cancelled"} 250
-			postrider_tasks_archived_total{final_state="complete"} 1750
-			postrider_tasks_archived_total{final_state="dlq_resolved"} 250
-			postrider_tasks_archived_total{final_state="error"} 250
-		`), "postrider_archive_failures_total", "postrider_tasks_archived_total"); err != nil {
+		`), "postrider_archive_failures_total"); err != nil {
 			t.Error(err)
 		}
-		if n := testutil.CollectAndCount(reg, "postrider_archive_duration_seconds"); n != 1 {
-			t.Errorf("%d histograms of durations", n)
+		// Batches of four, four and three transactions of a quarter of a second, and two of one that found nothing.
+		m := gathered(t, reg, "postrider_archive_duration_seconds")
+		if h := m.GetHistogram(); h.GetSampleCount() != 5 || h.GetSampleSum() != 3.25 || m.GetLabel()[0].GetName() != "batch_size" || m.GetLabel()[0].GetValue() != "1000" {
+			t.Errorf("durations: %v", m)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "tasks=2500") {
 			t.Errorf("logged:\n%s", log.String())
@@ -156,17 +167,55 @@ func TestArchiverTriesAgain(t *testing.T) {
 		if len(f.calls) != 16 || f.calls[6].After != nil || f.times[6] > 20*time.Minute || f.tasks != 0 {
 			t.Errorf("batches at %v, %d tasks left", f.times, f.tasks)
 		}
-		if n := testutil.ToFloat64(counter(t, reg, "postrider_archive_failures_total")); n != 5 {
+		if n := gathered(t, reg, "postrider_archive_failures_total").GetCounter().GetValue(); n != 5 {
 			t.Errorf("%v failures are counted", n)
 		}
-		if n := testutil.ToFloat64(counter(t, reg, "postrider_dashboard_failures_total")); n < 1000 {
+		if n := gathered(t, reg, "postrider_dashboard_failures_total").GetCounter().GetValue(); n < 1000 {
 			t.Errorf("%v failures of dashboards are counted", n)
 		}
 	})
 }
 
-// counter finds a registered counter's value under its name.
-func counter(t *testing.T, reg *prometheus.Registry, name string) prometheus.Collector {
+// TestPausedArchiverWaits: a batch that is under way ends, and the next begins where it ended, soon after the pause. A pause
+// is said once, and is in no figure.
+func TestPausedArchiverWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeArchive{tasks: 1500, took: time.Second, pauses: 1500 * time.Millisecond, ends: 3 * time.Hour}
+		var log bytes.Buffer
+		reg := archiveFor(t, f, 23*time.Hour-time.Second, func(c *ArchiverConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		if len(f.times) != 7 || f.times[3] != 4*time.Second || f.times[4] < f.ends || f.times[4] > f.ends+pausedLook+time.Second || f.calls[4].After.At != time.Unix(4, 0) || f.tasks != 0 {
+			t.Errorf("transactions at %v, %d tasks left", f.times, f.tasks)
+		}
+		h := gathered(t, reg, "postrider_archive_duration_seconds").GetHistogram()
+		if failed := gathered(t, reg, "postrider_archive_failures_total").GetCounter().GetValue(); h.GetSampleCount() != 2 || h.GetSampleSum() != 7 || failed != 0 {
+			t.Errorf("%d batches took %v seconds, %v failures", h.GetSampleCount(), h.GetSampleSum(), failed)
+		}
+		for _, said := range []string{"is paused", "by=me reason=release", "goes on"} {
+			if n := strings.Count(log.String(), said); n != 1 {
+				t.Errorf("%q is said %d times in\n%s", said, n, log.String())
+			}
+		}
+		if len(f.renewals) != 23*60 {
+			t.Errorf("%d renewals of the dashboards in 23 hours", len(f.renewals))
+		}
+	})
+}
+
+// TestArchiverNeedsTheSwitch: where the switch cannot be read, nothing is moved; the pass failed, and is made again.
+func TestArchiverNeedsTheSwitch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeArchive{tasks: 1, unanswered: 1}
+		reg := archiveFor(t, f, time.Hour, nil)
+		if n := gathered(t, reg, "postrider_archive_failures_total").GetCounter().GetValue(); n != 1 || len(f.times) != 1 || f.times[0] != time.Minute {
+			t.Errorf("%v failures, batches at %v", n, f.times)
+		}
+	})
+}
+
+// gathered is the first series of a metric.
+func gathered(t *testing.T, reg *prometheus.Registry, name string) *dto.Metric {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
@@ -174,9 +223,7 @@ func counter(t *testing.T, reg *prometheus.Registry, name string) prometheus.Col
 	}
 	for _, f := range families {
 		if f.GetName() == name {
-			g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name})
-			g.Set(f.GetMetric()[0].GetCounter().GetValue())
-			return g
+			return f.GetMetric()[0]
 		}
 	}
 	t.Fatalf("no metric %s", name)
@@ -202,7 +249,7 @@ func TestArchiverStopsInTheMiddle(t *testing.T) {
 		if len(f.calls) != 7 { // four, a rest of two seconds, three
 			t.Errorf("%d transactions in nine and a half seconds", len(f.calls))
 		}
-		if n := testutil.ToFloat64(counter(t, reg, "postrider_archive_failures_total")); n != 0 {
+		if n := gathered(t, reg, "postrider_archive_failures_total").GetCounter().GetValue(); n != 0 {
 			t.Errorf("a stop counts as %v failures", n)
 		}
 	})

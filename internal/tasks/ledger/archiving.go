@@ -72,20 +72,6 @@ func (a *Archived) add(b Archived) {
 	a.DLQResolved += b.DLQResolved
 }
 
-// by is how many tasks have a final state.
-func (a *Archived) by(f FinalState) int {
-	switch f {
-	case FinalComplete:
-		return a.Complete
-	case FinalError:
-		return a.Error
-	case FinalCancelled:
-		return a.Cancelled
-	default:
-		return a.DLQResolved
-	}
-}
-
 // ArchiveStore is where tasks are moved.
 type ArchiveStore interface {
 	// ArchiveBatch moves one batch in a transaction of its own. Any number may run at once; each takes what no
@@ -94,6 +80,8 @@ type ArchiveStore interface {
 	// RefreshDashboards renews the summaries behind the dashboard views. It reports whether it did: not if the summaries
 	// are younger than minAge, and not if another session is renewing them.
 	RefreshDashboards(ctx context.Context, minAge time.Duration) (bool, error)
+	// Switch reads the switch of a kind of engine.
+	Switch(ctx context.Context, e Engine) (Switch, error)
 }
 
 // ArchiveOptions say what to archive.
@@ -136,7 +124,7 @@ func Archive(ctx context.Context, store ArchiveStore, o ArchiveOptions) (Archive
 	if err := o.fill(); err != nil {
 		return Archived{}, err
 	}
-	return archive(ctx, store, o, func(Archived, time.Duration) {})
+	return archive(ctx, store, o, func(context.Context) error { return nil }, func(time.Duration) {})
 }
 
 // MaxArchiveTransaction is how many tasks go in one transaction at most. A commit of another session waits until all WAL
@@ -147,13 +135,19 @@ const MaxArchiveTransaction = 250
 // database's own statement_timeout.
 const batchTimeout = 65 * time.Second
 
-// archive calls each with what each transaction moved and how long it took.
-func archive(ctx context.Context, store ArchiveStore, o ArchiveOptions, each func(Archived, time.Duration)) (total Archived, err error) {
+// archive calls before at the beginning of each batch, and after its end each with how long it took.
+func archive(ctx context.Context, store ArchiveStore, o ArchiveOptions, before func(context.Context) error, each func(time.Duration)) (total Archived, err error) {
 	step := ArchiveStep{RetentionDays: o.RetentionDays, Policies: *o.Policies, DryRun: o.DryRun}
-	left := o.BatchSize // of the batch
+	left := 0           // of the batch
+	var began time.Time // the batch
 	for {
+		if left == 0 {
+			if err := before(ctx); err != nil {
+				return total, err
+			}
+			left, began = o.BatchSize, time.Now()
+		}
 		step.BatchSize = min(left, MaxArchiveTransaction)
-		began := time.Now()
 		bounded, cancel := context.WithTimeout(ctx, batchTimeout)
 		got, err := store.ArchiveBatch(bounded, step)
 		cancel()
@@ -161,14 +155,17 @@ func archive(ctx context.Context, store ArchiveStore, o ArchiveOptions, each fun
 			return total, fmt.Errorf("archive: %w", err)
 		}
 		total.add(got.Archived)
-		each(got.Archived, time.Since(began))
+		left -= step.BatchSize
+		if !got.More || left == 0 {
+			each(time.Since(began))
+		}
 		if !got.More {
 			return total, nil
 		}
 		step.After = got.Last
 		pause := time.Duration(0)
-		if left -= step.BatchSize; left == 0 {
-			left, pause = o.BatchSize, o.Pause
+		if left == 0 {
+			pause = o.Pause
 		}
 		if err := loop.Sleep(ctx, pause); err != nil {
 			return total, err

@@ -115,6 +115,8 @@ type Detector struct {
 	slow    int  // slow batches in a row
 	stopped bool // slow batches ended this pass
 	paused  bool // as last seen, so that each change is logged once
+
+	settings StoredSettings // likewise; nil before the first pass
 }
 
 // NewDetector checks the configuration and returns a detector that does nothing until Run.
@@ -160,6 +162,7 @@ func (d *Detector) runOnce(ctx context.Context) (Pass, error) {
 	if err != nil {
 		return pass, fmt.Errorf("ask whether detection is paused: %w", err)
 	}
+	d.noticeSettings(status.Settings)
 	if d.noticePause(status); status.Paused {
 		pass.Paused = true
 		return pass, nil
@@ -221,6 +224,12 @@ func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error)
 	defer d.mu.Unlock()
 	pass.Batches++
 	pass.Stale += len(found)
+	full := len(found) == d.cfg.Detection.BatchSize
+	level := slog.LevelDebug
+	if pass.DryRun { // the log is where it says what would be done
+		level = slog.LevelInfo
+		pass.Unfinished = full
+	}
 	for _, t := range found {
 		if t.TransitionSuccess {
 			pass.Moved++
@@ -228,13 +237,35 @@ func (d *Detector) batch(ctx context.Context, pass *Pass) (more bool, err error)
 		if t.MovedToDLQ {
 			pass.Letters++
 		}
-		d.metrics.found(t, pass.DryRun)
-		d.cfg.Logger.Debug("stale task", "task_uuid", t.TaskUUID, "namespace", t.NamespaceName, "task_name", t.TaskName, "state", t.CurrentState,
+		if !pass.DryRun { // the next one finds it again
+			d.metrics.found(t)
+		}
+		d.cfg.Logger.Log(ctx, level, "stale task", "task_uuid", t.TaskUUID, "namespace", t.NamespaceName, "task_name", t.TaskName, "state", t.CurrentState,
 			"minutes", t.TimeInStateMinutes, "threshold_minutes", t.StalenessThresholdMinutes, "threshold_kind", t.ThresholdKind,
 			"threshold_source", t.ThresholdSource, "action", string(t.ActionTaken), "dry_run", pass.DryRun)
 	}
+	d.reportThresholds(found)
 	// A dry run leaves them stale: the next batch would be the same.
-	return len(found) == d.cfg.Detection.BatchSize && !pass.DryRun && !d.stopped, nil
+	return full && !pass.DryRun && !d.stopped, nil
+}
+
+// appliedThreshold is what the tasks of a batch have in common for which one threshold counted.
+type appliedThreshold struct {
+	namespace, name, state, kind, source string
+	minutes                              int
+	action                               StaleAction
+}
+
+// reportThresholds logs which thresholds counted in a batch, for how many tasks each.
+func (d *Detector) reportThresholds(found []StaleTask) {
+	tasks := map[appliedThreshold]int{}
+	for _, t := range found {
+		tasks[appliedThreshold{t.NamespaceName, t.TaskName, t.CurrentState, t.ThresholdKind, t.ThresholdSource, t.StalenessThresholdMinutes, t.ActionTaken}]++
+	}
+	for a, n := range tasks {
+		d.cfg.Logger.Info("threshold passed", "tasks", n, "namespace", a.namespace, "task_name", a.name, "state", a.state, "threshold_minutes", a.minutes,
+			"threshold_kind", a.kind, "threshold_source", a.source, "action", string(a.action), "dry_run", d.cfg.Detection.DryRun)
+	}
 }
 
 // judge counts slow batches in a row and reports, once in a pass, whether there were too many. A batch that is given up
@@ -262,7 +293,7 @@ func (d *Detector) stopItself(ctx context.Context) error {
 	defer cancel()
 	pause := restIntervals * d.cfg.Interval
 	reason := fmt.Sprintf("%d batches in a row took longer than %v", slowBatches, d.cfg.LatencyLimit)
-	if err := d.cfg.Store.PauseDetector(ctx, Pause{By: PausedByLatency, Reason: reason, For: pause}); err != nil {
+	if err := d.cfg.Store.PauseEngine(ctx, EngineDetector, Pause{By: PausedByLatency, Reason: reason, For: pause}); err != nil {
 		return fmt.Errorf("pause detection, because %s: %w", reason, err)
 	}
 	d.metrics.selfStops.Inc()
@@ -292,6 +323,15 @@ func (d *Detector) noticePause(s DetectorStatus) {
 	} else {
 		d.cfg.Logger.Info("detection of stale tasks goes on")
 	}
+}
+
+// noticeSettings says so when the settings are no longer those of the pass before: this process did not change them.
+func (d *Detector) noticeSettings(now StoredSettings) {
+	if changed := d.settings.Changes(now); changed != "" && d.settings != nil {
+		d.cfg.Logger.Warn("another process has changed the settings of detection: this detector goes by them from now on", "changed", changed,
+			"hint", "all detectors of a database go by one set of settings, that of the one which started last: give all the same")
+	}
+	d.settings = now
 }
 
 // report counts and logs a pass, the latter only if it found something.

@@ -60,7 +60,8 @@ func (s *fakeDetectorStore) DetectStale(ctx context.Context, d Detection) ([]Sta
 	found := make([]StaleTask, min(s.stale, d.BatchSize))
 	for i := range found {
 		found[i] = StaleTask{TaskUUID: uuid.New(), NamespaceName: "ns", TaskName: "t", CurrentState: "steps_in_process", ActionTaken: StaleMovedToDLQ,
-			MovedToDLQ: !d.DryRun, TransitionSuccess: !d.DryRun, DLQReason: "staleness_timeout", TaskAgeSeconds: 3000}
+			MovedToDLQ: !d.DryRun, TransitionSuccess: !d.DryRun, DLQReason: "staleness_timeout", TaskAgeSeconds: 3000,
+			StalenessThresholdMinutes: 30, ThresholdKind: "state", ThresholdSource: "default"}
 	}
 	if !d.DryRun {
 		s.stale -= len(found)
@@ -84,11 +85,11 @@ func (s *fakeDetectorStore) DetectorStatus(context.Context) (DetectorStatus, err
 	return s.status, nil
 }
 
-func (s *fakeDetectorStore) PauseDetector(_ context.Context, p Pause) error {
+func (s *fakeDetectorStore) PauseEngine(_ context.Context, _ Engine, p Pause) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pauses = append(s.pauses, p)
-	s.status = DetectorStatus{Paused: true, PausedBy: p.By, Reason: p.Reason}
+	s.status = DetectorStatus{Switch: Switch{Paused: true, PausedBy: p.By, Reason: p.Reason}}
 	s.until = time.Now().Add(p.For)
 	return nil
 }
@@ -142,16 +143,26 @@ func TestPassRepeatsItsBatch(t *testing.T) {
 		if n := strings.Count(text.String(), "stale tasks found"); n != 1 {
 			t.Errorf("%d passes are logged, want the one that found something:\n%s", n, text)
 		}
+		const applied = `msg="threshold passed" component=detector tasks=%d namespace=ns task_name=t state=steps_in_process threshold_minutes=30 threshold_kind=state threshold_source=default action=move_to_dlq dry_run=false`
+		for tasks, batches := range map[int]int{100: 2, 50: 1} {
+			if n := strings.Count(text.String(), fmt.Sprintf(applied, tasks)); n != batches {
+				t.Errorf("%d batches say which threshold counted for %d tasks, want %d:\n%s", n, tasks, batches, text)
+			}
+		}
+		if strings.Contains(text.String(), "task_uuid") {
+			t.Errorf("single tasks are logged:\n%s", text)
+		}
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(`
 			# HELP postrider_tasks_near_stale Tasks past staleness.warn_percent of the threshold of their state, or of their lifetime, after the last pass. Of each template and state no more than 1000 are counted.
 			# TYPE postrider_tasks_near_stale gauge
 			postrider_tasks_near_stale{kind="lifetime"} 2
 			postrider_tasks_near_stale{kind="state"} 3
-			# HELP postrider_staleness_detection_errors_total Passes of the detector that failed, by type: database, timeout, configuration.
+			# HELP postrider_staleness_detection_errors_total Passes of this process's detector that failed, by type: database, timeout, configuration (schema, rights or login), validation (the database refused a value of the settings or of a template).
 			# TYPE postrider_staleness_detection_errors_total counter
 			postrider_staleness_detection_errors_total{error_type="configuration"} 0
 			postrider_staleness_detection_errors_total{error_type="database"} 0
 			postrider_staleness_detection_errors_total{error_type="timeout"} 0
+			postrider_staleness_detection_errors_total{error_type="validation"} 0
 			# HELP postrider_staleness_detection_paused 1 while an operator, or a detector that was too slow, has paused detection; otherwise 0.
 			# TYPE postrider_staleness_detection_paused gauge
 			postrider_staleness_detection_paused 0
@@ -160,12 +171,6 @@ func TestPassRepeatsItsBatch(t *testing.T) {
 			postrider_staleness_detection_interval_seconds 300
 			`), "postrider_tasks_near_stale", "postrider_staleness_detection_interval_seconds", "postrider_staleness_detection_errors_total", "postrider_staleness_detection_paused"); err != nil {
 			t.Error(err)
-		}
-		if got := testutil.ToFloat64(d.metrics.detected.WithLabelValues("steps_in_process", "move_to_dlq")); got != 250 {
-			t.Errorf("%v are counted", got)
-		}
-		if got := testutil.ToFloat64(d.metrics.letters.WithLabelValues("staleness_timeout", "steps_in_process")); got != 250 {
-			t.Errorf("%v letters are counted", got)
 		}
 		// After ten minutes of this clock, which begins at the year 2000.
 		if last, began := testutil.ToFloat64(d.metrics.lastPass), float64(time.Now().Unix()); last != began-60 {
@@ -179,23 +184,28 @@ func TestPassRepeatsItsBatch(t *testing.T) {
 	})
 }
 
-// A dry run would find the same tasks again and again.
+// A dry run would find the same tasks again and again. It names them, and says that there may be more.
 func TestDryPassMakesOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeDetectorStore(250)
 		detection := DefaultDetection()
 		detection.DryRun = true
-		d, _, _ := detector(t, DetectorConfig{Store: s, Detection: detection})
+		d, reg, text := detector(t, DetectorConfig{Store: s, Detection: detection})
 		runFor(t, d, 6*time.Minute)
+		if n := strings.Count(text.String(), `level=INFO msg="stale task" component=detector task_uuid=`); n != 200 || strings.Count(text.String(), "unfinished=true") != 2 {
+			t.Errorf("%d tasks are named in two passes:\n%s", n, text)
+		}
 		if s.calls != 2 || s.stale != 250 || s.passes[0].Stale != 100 || s.passes[0].Moved+s.passes[0].Letters != 0 || !s.passes[0].DryRun {
 			t.Errorf("%d calls, passes %+v", s.calls, s.passes)
 		}
-		if got := testutil.ToFloat64(d.metrics.detected.WithLabelValues("steps_in_process", "dry_run")); got != 200 {
-			t.Errorf("%v counted", got)
+		if n, err := testutil.GatherAndCount(reg, "postrider_task_time_until_stale_seconds"); n != 0 || err != nil {
+			t.Errorf("the ages of what stays stale are counted: %d series, %v", n, err)
 		}
-		if got := testutil.ToFloat64(d.metrics.letters.WithLabelValues("staleness_timeout", "steps_in_process")); got != 0 {
-			t.Errorf("%v letters are counted", got)
+		s.stale = 50
+		runFor(t, d, time.Second)
+		if last := s.passes[len(s.passes)-1]; last.Stale != 50 || last.Unfinished {
+			t.Errorf("a batch that was not full: %+v", last)
 		}
 	})
 }
@@ -273,12 +283,31 @@ func TestBatchesThatTimeOutPauseDetection(t *testing.T) {
 	})
 }
 
+// One process more, with other settings: the detector that was there before says by which ones it goes now, once.
+func TestSettingsOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeDetectorStore(0)
+		s.status.Settings = StoredSettings{"waiting_for_retry_minutes": 120.0, "emit_events": true}
+		d, _, text := detector(t, DetectorConfig{Store: s})
+		runFor(t, d, 11*time.Minute)
+		if strings.Contains(text.String(), "WARN") {
+			t.Errorf("without a change:\n%s", text)
+		}
+		s.status.Settings = StoredSettings{"waiting_for_retry_minutes": 30.0, "emit_events": true}
+		runFor(t, d, 11*time.Minute)
+		if n := strings.Count(text.String(), `changed="waiting_for_retry_minutes from 120 to 30"`); n != 1 || strings.Count(text.String(), "WARN") != 1 {
+			t.Errorf("the change is told %d times:\n%s", n, text)
+		}
+	})
+}
+
 // An operator's pause is seen at the next pass, and so is its end.
 func TestPausedDetectorDoesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeDetectorStore(5)
-		s.status = DetectorStatus{Paused: true, PausedBy: "me", Reason: "release"}
+		s.status = DetectorStatus{Switch: Switch{Paused: true, PausedBy: "me", Reason: "release"}}
 		s.until = time.Now().Add(11 * time.Minute)
 		d, _, text := detector(t, DetectorConfig{Store: s})
 		runFor(t, d, 10*time.Minute)
@@ -363,25 +392,19 @@ func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newDetectorMetrics(nil, time.Minute)
 	for i := range 500 {
-		m.found(StaleTask{NamespaceName: "ns", TaskName: fmt.Sprintf("t%d", i), CurrentState: fmt.Sprintf("s%d", i), ActionTaken: StaleMovedToDLQ, MovedToDLQ: true, DLQReason: "staleness_timeout"}, false)
-	}
-	if n := testutil.CollectAndCount(m.detected); n != 8*5+56+1 {
-		t.Errorf("%d series by state, want five of each of the eight built-in ones, 56 others and other", n)
+		m.found(StaleTask{NamespaceName: "ns", TaskName: fmt.Sprintf("t%d", i)})
 	}
 	if n := testutil.CollectAndCount(m.untilStale); n != 101 {
 		t.Errorf("%d series by template, want 100 and other", n)
 	}
-	if got := testutil.ToFloat64(m.detected.WithLabelValues("other", "move_to_dlq")); got != 444 {
-		t.Errorf("%v tasks are in other states", got)
-	}
 }
 
-// The series of the built-in states are there before anything is found, with 0: if a series began with its first value,
-// rate() would not see that value. No pass was made yet.
+// The series are there before anything is found, with 0: if a series began with its first value, rate() would not see that
+// value. No pass was made yet.
 func TestDetectorSeriesExistFromTheStart(t *testing.T) {
 	t.Parallel()
 	_, reg, _ := detector(t, DetectorConfig{Store: newFakeDetectorStore(0)})
-	for name, want := range map[string]int{"postrider_tasks_detected_stale_total": 8 * 5, "postrider_tasks_moved_to_dlq_total": 8 * 2, "postrider_staleness_last_pass_timestamp_seconds": 1} {
+	for name, want := range map[string]int{"postrider_staleness_detection_errors_total": 4, "postrider_staleness_last_pass_timestamp_seconds": 1} {
 		if n, err := testutil.GatherAndCount(reg, name); n != want || err != nil {
 			t.Errorf("%s has %d series, want %d: %v", name, n, want, err)
 		}

@@ -74,10 +74,10 @@ func NewReconciler(cfg ReconcilerConfig) (*Reconciler, error) {
 	}
 	f := &Reconciler{cfg: cfg, log: cfg.Logger.With(slog.String("component", "reconciler")), tasks: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "postrider_tasks_caught_up_total",
-		Help: "Tasks whose event was given up while somebody else was at work on them, by what became of them later: moved to the dead-letter state, or refused.",
+		Help: "Tasks whose event was given up while another session was at work on them, by what became of them later: moved to the dead-letter state, or refused.",
 	}, []string{"outcome"}), waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "postrider_tasks_to_catch_up",
-		Help: "Tasks whose event was given up and that could not be moved when they were last tried, because somebody was at work on them or moving them failed; at most a batch of them.",
+		Help: "Tasks whose event was given up and that could not be moved when they were last tried, because another session was at work on them or moving them failed; at most a batch of them.",
 	})}
 	for _, outcome := range []string{"moved", "refused"} {
 		f.tasks.WithLabelValues(outcome)

@@ -66,11 +66,11 @@ func TestReconciler(t *testing.T) {
 			t.Errorf("looked at %s", got)
 		}
 		want := `
-# HELP postrider_tasks_caught_up_total Tasks whose event was given up while somebody else was at work on them, by what became of them later: moved to the dead-letter state, or refused.
+# HELP postrider_tasks_caught_up_total Tasks whose event was given up while another session was at work on them, by what became of them later: moved to the dead-letter state, or refused.
 # TYPE postrider_tasks_caught_up_total counter
 postrider_tasks_caught_up_total{outcome="moved"} 3
 postrider_tasks_caught_up_total{outcome="refused"} 1
-# HELP postrider_tasks_to_catch_up Tasks whose event was given up and that could not be moved when they were last tried, because somebody was at work on them or moving them failed; at most a batch of them.
+# HELP postrider_tasks_to_catch_up Tasks whose event was given up and that could not be moved when they were last tried, because another session was at work on them or moving them failed; at most a batch of them.
 # TYPE postrider_tasks_to_catch_up gauge
 postrider_tasks_to_catch_up 2
 `

@@ -117,6 +117,10 @@ type Filter struct {
 	Namespace, Name, Version, State string
 	// Flagged selects the live tasks that were found to be stale and left in place. Defaults to false, which selects all.
 	Flagged bool
+	// NearStale selects the live tasks that are not flagged and past staleness.warn_percent of the threshold of their state or
+	// of their lifetime: of each template and state the 1000 that are there longest. It does not go with Flagged. Defaults to
+	// false, which selects all.
+	NearStale bool
 	// From and To bound the time that is in the ids of tasks, both inclusive: when each was created, unless its creator gave
 	// it another id than one of version 7. Default to no bound.
 	From, To time.Time

@@ -1,5 +1,12 @@
 package ledger
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
 // Settings are values that the functions of the database need and that their callers, the services, do not pass.
 // postrider serve writes them when it starts.
 type Settings struct {
@@ -20,4 +27,18 @@ type Settings struct {
 	// and for v_task_staleness_monitoring. DryRun, BatchSize and StoredSwitches do not count. Defaults to
 	// DefaultDetection.
 	Detection Detection
+}
+
+// StoredSettings are the settings that the database has, by their columns.
+type StoredSettings map[string]any
+
+// Changes says for people which of them are others in after; empty when none is.
+func (s StoredSettings) Changes(after StoredSettings) string {
+	var changes []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if was, is := fmt.Sprint(s[name]), fmt.Sprint(after[name]); was != is {
+			changes = append(changes, fmt.Sprintf("%s from %s to %s", name, was, is))
+		}
+	}
+	return strings.Join(changes, ", ")
 }

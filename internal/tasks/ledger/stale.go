@@ -125,16 +125,7 @@ type NearStale struct {
 
 // DetectorStatus is the switch of all detectors of a database, and their last pass.
 type DetectorStatus struct {
-	// Paused says that no detector works now.
-	Paused bool `json:"paused"`
-	// PausedAt is since when they are paused.
-	PausedAt *time.Time `json:"paused_at"`
-	// PausedBy is who paused them; empty while they work.
-	PausedBy string `json:"paused_by"`
-	// Reason is why they are paused; empty while they work.
-	Reason string `json:"pause_reason"`
-	// ResumeAt is when they go on by themselves. If it is nil, they wait until an operator resumes them.
-	ResumeAt *time.Time `json:"resume_at"`
+	Switch
 	// LastPassAt is when the last pass of any process ended; nil before the first, and the others are zero then.
 	LastPassAt *time.Time `json:"last_pass_at"`
 	// LastPassBy is the process that made it: host:pid.
@@ -145,13 +136,8 @@ type DetectorStatus struct {
 	LastPassStale int `json:"last_pass_stale"`
 	// LastPassDryRun says that it changed nothing.
 	LastPassDryRun bool `json:"last_pass_dry_run"`
-}
-
-// Pause stops the detectors.
-type Pause struct {
-	By, Reason string
-	// For is how long; 0 is until an operator resumes them.
-	For time.Duration
+	// Settings are what the detectors of the database go by. The one that starts last writes them.
+	Settings StoredSettings `json:"-"`
 }
 
 // Pass is what one pass of a detector did.
@@ -164,7 +150,7 @@ type Pass struct {
 	Stale, Moved, Letters int
 	DryRun                bool
 	// Paused says that the detectors are paused and nothing was done; Unfinished that the time budget ended
-	// it, and more may be stale.
+	// it, or that it was a dry run whose one batch was full, and more may be stale.
 	Paused, Unfinished bool
 }
 
@@ -176,9 +162,9 @@ type DetectorStore interface {
 	NearStale(ctx context.Context, d Detection, share float64) (NearStale, error)
 	// DetectorStatus reads the switch and the last pass.
 	DetectorStatus(ctx context.Context) (DetectorStatus, error)
-	// PauseDetector pauses the detectors of all processes. A pause with an end does not shorten a pause without one, and
-	// a pause by PausedByLatency shortens no other.
-	PauseDetector(ctx context.Context, p Pause) error
+	// PauseEngine pauses the engines of a kind of all processes. A pause with an end does not shorten a pause without one,
+	// and a pause by PausedByLatency shortens no other.
+	PauseEngine(ctx context.Context, e Engine, p Pause) error
 	// RecordPass notes a pass for DetectorStatus.
 	RecordPass(ctx context.Context, p Pass) error
 }
@@ -192,8 +178,11 @@ const (
 	ErrorDatabase ErrorType = "database"
 	// ErrorTimeout: it did not answer in time.
 	ErrorTimeout ErrorType = "timeout"
-	// ErrorConfiguration: schema, rights or settings are wrong. The error stays until an operator corrects them.
+	// ErrorConfiguration: schema, rights or login are wrong. The error stays until an operator corrects them.
 	ErrorConfiguration ErrorType = "configuration"
+	// ErrorValidation: the database refused a value of the settings or of a template. The error stays until an operator
+	// corrects it.
+	ErrorValidation ErrorType = "validation"
 )
 
 // StoreError is what a store of the ledger returns when the database failed.

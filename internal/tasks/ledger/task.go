@@ -45,6 +45,11 @@ type Task struct {
 	ErrorReason *string `json:"error_reason"`
 	// StaleFlaggedAt is when it was found to be stale in this state.
 	StaleFlaggedAt *time.Time `json:"stale_flagged_at"`
+	// StayFrom is from when its stay in the state counts against the threshold, where that is later than StateEnteredAt: it
+	// progressed since, waits for a retry, or was unflagged.
+	StayFrom *time.Time `json:"stay_from"`
+	// ResumedAt is from when its lifetime counts, where that is later than CreatedAt: it was put back to work, or unflagged.
+	ResumedAt *time.Time `json:"resumed_at"`
 	// DeadLetters are the ids of its dead letters, in their order.
 	DeadLetters []string `json:"dead_letters"`
 	// CreatedAt is when it was created.
@@ -59,16 +64,21 @@ type Task struct {
 	ArchivedAt *time.Time `json:"archived_at"`
 }
 
-// WholeTask is a task with all that it has.
+// WholeTask is a task with all that it has, but for the older part of a long history.
 type WholeTask struct {
 	// Task is the task itself.
 	Task Task `json:"task"`
 	// Steps are its steps, in the order of its template.
 	Steps []Step `json:"workflow_steps"`
-	// Transitions are the history of its states, the oldest first.
+	// Transitions are the newest 100 of the history of its states, the newest first.
 	Transitions []Transition `json:"transitions"`
-	// StepTransitions are the history of its steps, the oldest first.
+	// TransitionsNext is where the list of transitions goes on, for its parameter after (GET /tasks/{id}/transitions, or
+	// /archive/tasks/{id}/transitions); null where these are all.
+	TransitionsNext *string `json:"transitions_next"`
+	// StepTransitions are the newest 100 of the history of its steps, the newest first.
 	StepTransitions []StepTransition `json:"step_transitions"`
+	// StepTransitionsNext is where the list of step transitions goes on, likewise.
+	StepTransitionsNext *string `json:"step_transitions_next"`
 	// Undelivered are its events that were given up and did not move it at once, the newest first, 100 at most. None of an
 	// archived task.
 	Undelivered []UndeliveredEvent `json:"undelivered_events"`
@@ -183,4 +193,6 @@ type StepTransition struct {
 	CreatedAt time.Time `json:"created_at"`
 	// ArchivedAt is when its task was archived; null while it is not.
 	ArchivedAt *time.Time `json:"archived_at"`
+	// Place is where a page of the history goes on behind it: the parameter after takes it.
+	Place string `json:"place" db:"-"`
 }

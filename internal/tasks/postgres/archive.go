@@ -43,6 +43,11 @@ func (a *Archive) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledge
 	return On(a.pool).ArchiveBatch(ctx, s)
 }
 
+// Switch implements ledger.ArchiveStore.
+func (a *Archive) Switch(ctx context.Context, e ledger.Engine) (ledger.Switch, error) {
+	return On(a.pool).Switch(ctx, e)
+}
+
 // ArchiveBatch moves one batch of tasks into the archive; on a pool in a transaction of its own.
 func (l Ledger) ArchiveBatch(ctx context.Context, s ledger.ArchiveStep) (ledger.ArchivedBatch, error) {
 	var after *time.Time
@@ -113,15 +118,17 @@ func (a *Archive) Step(ctx context.Context, task, step uuid.UUID) (ledger.Step, 
 }
 
 // Transitions implements ledger.ArchiveReader.
-func (a *Archive) Transitions(ctx context.Context, task uuid.UUID) ([]ledger.Transition, error) {
-	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.Transition], archiveTransitions, task)
-	return whole(ctx, a, "transitions", task, found, err)
+func (a *Archive) Transitions(ctx context.Context, task uuid.UUID, p ledger.HistoryPage) ([]ledger.Transition, string, error) {
+	found, next, err := transitions(ctx, a.pool, archiveTransitions, task, p)
+	found, err = whole(ctx, a, "transitions", task, found, err)
+	return found, next, err
 }
 
 // StepTransitions implements ledger.ArchiveReader.
-func (a *Archive) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger.StepTransition, error) {
-	found, err := collect(ctx, a.pool, pgx.RowToStructByPos[ledger.StepTransition], archiveStepTransitions, task)
-	return whole(ctx, a, "step transitions", task, found, err)
+func (a *Archive) StepTransitions(ctx context.Context, task uuid.UUID, p ledger.HistoryPage) ([]ledger.StepTransition, string, error) {
+	found, next, err := stepTransitions(ctx, a.pool, archiveStepTransitions, task, p)
+	found, err = whole(ctx, a, "step transitions", task, found, err)
+	return found, next, err
 }
 
 // List implements ledger.ArchiveReader.
@@ -134,6 +141,8 @@ func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []led
 		return nil, false, fmt.Errorf("%s: the template %q is named without its namespace", doing, f.Name)
 	case f.Limit < 0 || f.Limit > ledger.MaxArchiveLimit:
 		return nil, false, fmt.Errorf("%s: the limit is %d, it must be from 1 to %d", doing, f.Limit, ledger.MaxArchiveLimit)
+	case f.Offset < 0:
+		return nil, false, fmt.Errorf("%s: the offset is %d, it must not be below 0", doing, f.Offset)
 	}
 	limit := orDefault(f.Limit, ledger.DefaultArchiveLimit)
 	var before *time.Time
@@ -141,7 +150,7 @@ func (a *Archive) List(ctx context.Context, f ledger.ArchiveFilter) (tasks []led
 	if f.Before != nil {
 		before, beforeTask = &f.Before.At, &f.Before.TaskUUID
 	}
-	sql, args := archiveList, []any{before, beforeTask, limit + 1} // one more says whether there are more
+	sql, args := archiveList, []any{before, beforeTask, limit + 1, f.Offset} // one more says whether there are more
 	if f.Namespace != "" || f.FinalState != "" {
 		sql, args = archiveListSome, append([]any{given(f.Namespace), given(f.Name), given(string(f.FinalState))}, args...)
 	}

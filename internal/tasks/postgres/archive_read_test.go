@@ -43,7 +43,7 @@ func TestArchiveIsRead(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(step, steps[1]) || step.LastError == nil {
 		t.Errorf("step %+v, %v", step, err)
 	}
-	transitions, err := r.archive.Transitions(ctx, id)
+	transitions, err := wholeHistory(ctx, r.archive.Transitions, id)
 	var states []string
 	for i, tr := range transitions {
 		states = append(states, tr.ToState)
@@ -54,7 +54,7 @@ func TestArchiveIsRead(t *testing.T) {
 	if err != nil || strings.Join(states, " -> ") != history {
 		t.Errorf("history %v, %v, want %s", states, err, history)
 	}
-	changes, err := r.archive.StepTransitions(ctx, id)
+	changes, err := wholeHistory(ctx, r.archive.StepTransitions, id)
 	if err != nil || len(changes) < 12 || changes[0].ToStatus != "pending" || changes[0].FromStatus != nil {
 		t.Errorf("changes of steps: %+v, %v", changes, err)
 	}
@@ -87,8 +87,8 @@ func TestArchiveIsRead(t *testing.T) {
 		_, e2 := r.archive.Steps(ctx, other)
 		_, e3 := r.archive.Step(ctx, other, b)
 		_, e4 := r.archive.Step(ctx, id, other)
-		_, e5 := r.archive.Transitions(ctx, other)
-		_, e6 := r.archive.StepTransitions(ctx, other)
+		_, e5 := wholeHistory(ctx, r.archive.Transitions, other)
+		_, e6 := wholeHistory(ctx, r.archive.StepTransitions, other)
 		for i, err := range []error{e1, e2, e3, e4, e5, e6} {
 			if !errors.Is(err, ledger.ErrNotArchived) {
 				t.Errorf("%d: %v", i, err)
@@ -124,10 +124,7 @@ func (r *archiveRig) whole(id uuid.UUID) (whole ledger.WholeTask) {
 		whole.Steps, err = l.Steps(r.Context(), id)
 	}
 	if err == nil {
-		whole.Transitions, err = l.Transitions(r.Context(), id)
-	}
-	if err == nil {
-		whole.StepTransitions, err = l.StepTransitions(r.Context(), id)
+		err = whole.ReadHistory(r.Context(), l)
 	}
 	if err != nil {
 		r.Fatal(err)
@@ -180,18 +177,21 @@ func TestArchiveIsListed(t *testing.T) {
 		filter ledger.ArchiveFilter
 		want   []uuid.UUID
 	}{
-		"all":       {ledger.ArchiveFilter{}, all},
-		"by pages":  {ledger.ArchiveFilter{Limit: 2}, all},
-		"namespace": {ledger.ArchiveFilter{Namespace: "other", Limit: 1}, []uuid.UUID{all[1], all[3], all[5]}},
-		"template":  {ledger.ArchiveFilter{Namespace: "other", Name: "task"}, []uuid.UUID{all[1], all[3], all[5]}},
-		"none":      {ledger.ArchiveFilter{Namespace: "other", Name: "nothing"}, nil},
-		"failed":    {ledger.ArchiveFilter{FinalState: ledger.FinalError}, []uuid.UUID{all[3]}},
+		"all":                       {ledger.ArchiveFilter{}, all},
+		"by pages":                  {ledger.ArchiveFilter{Limit: 2}, all},
+		"namespace":                 {ledger.ArchiveFilter{Namespace: "other", Limit: 1}, []uuid.UUID{all[1], all[3], all[5]}},
+		"template":                  {ledger.ArchiveFilter{Namespace: "other", Name: "task"}, []uuid.UUID{all[1], all[3], all[5]}},
+		"none":                      {ledger.ArchiveFilter{Namespace: "other", Name: "nothing"}, nil},
+		"failed":                    {ledger.ArchiveFilter{FinalState: ledger.FinalError}, []uuid.UUID{all[3]}},
+		"from the third":            {ledger.ArchiveFilter{Offset: 2}, all[2:]},
+		"from a namespace's second": {ledger.ArchiveFilter{Namespace: "other", Offset: 1}, []uuid.UUID{all[3], all[5]}},
+		"from behind the last":      {ledger.ArchiveFilter{Offset: len(all)}, nil},
 	} {
 		if got := list(c.filter); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	for _, f := range []ledger.ArchiveFilter{{FinalState: "gone"}, {Name: "task"}, {Limit: -1}, {Limit: ledger.MaxArchiveLimit + 1}} {
+	for _, f := range []ledger.ArchiveFilter{{FinalState: "gone"}, {Name: "task"}, {Limit: -1}, {Offset: -1}, {Limit: ledger.MaxArchiveLimit + 1}} {
 		if _, _, err := r.archive.List(ctx, f); err == nil {
 			t.Errorf("%+v is accepted", f)
 		}

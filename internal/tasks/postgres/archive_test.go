@@ -397,7 +397,7 @@ func TestLetterThatArrivedByReference(t *testing.T) {
 	}
 	const closed = `select closed_at is not null from postrider.outbox_exception where event_id = $1 and episode = 1`
 	if got := r.run(); got.Tasks != 0 || one[bool](r, closed, event) {
-		t.Errorf("with a pending investigation %+v went, or nobody waits for the letter's event", got)
+		t.Errorf("with a pending investigation %+v went, or the letter's event is not waited for", got)
 	}
 	r.close(entry, dlq.ManuallyResolved)
 	if got := r.run(); got.DLQResolved != 1 {

@@ -88,9 +88,9 @@ func TestArchiveWaitsForAnEventsInvestigation(t *testing.T) {
 
 var errTakeBack = errors.New("take it back")
 
-// TestArchiveLeavesWhatSomebodyWorksOn: an action on a step of a failed task, here one that leaves the task where it is,
+// TestArchiveLeavesTasksAtWork: an action on a step of a failed task, here one that leaves the task where it is,
 // begins the task's retention anew.
-func TestArchiveLeavesWhatSomebodyWorksOn(t *testing.T) {
+func TestArchiveLeavesTasksAtWork(t *testing.T) {
 	t.Parallel()
 	r := newArchiveRig(t)
 	l := postgres.On(r.pool)

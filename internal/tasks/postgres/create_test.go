@@ -51,7 +51,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("step %d is %+v", i, s)
 		}
 	}
-	history, err := f.StepTransitions(t.Context(), task)
+	history, err := wholeHistory(t.Context(), f.StepTransitions, task)
 	if err != nil || len(history) != 3 || history[0].FromStatus != nil || history[0].ToStatus != "pending" {
 		t.Errorf("the history of the steps is %+v, %v", history, err)
 	}
@@ -137,7 +137,7 @@ func TestCreateRefusesSteps(t *testing.T) {
 		`[{"name": "a", "dependencies": "a"}]`:    "steps[0].dependencies: must be a list, not the text \"a\"",
 		`[{"name": "a", "depends_on_step": "b"}]`: "steps[0].depends_on_step[0]: unknown step b",
 		`[{"name": "a", "max_retries": -1}]`:      "steps[0].max_retries: must be a whole number from 0 to 1000, not the number -1",
-		`[` + strings.Repeat(`{"name": "a"}, `, 5000) + `{"name": "b"}]`: "steps: has 5001 steps; a task has at most 5000; Make several",
+		`[` + strings.Repeat(`{"name": "a"}, `, 5000) + `{"name": "b"}]`: "steps: has 5001 steps; a task has at most 5000; make several",
 	} {
 		_, err := f.Create(t.Context(), ledger.NewTask{Namespace: "default", Name: "task", Steps: json.RawMessage(steps)})
 		refused(t, err, ledger.ErrInvalid, mention)

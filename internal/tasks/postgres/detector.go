@@ -5,19 +5,18 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
 var (
-	detectStale    = query("detect_stale")
-	nearStale      = query("near_stale")
-	detectorStatus = query("detector_status")
-	pauseDetector  = query("pause_detector")
-	resumeDetector = query("resume_detector")
-	recordPass     = query("record_pass")
-	writeSettings  = query("write_settings")
+	detectStale   = query("detect_stale")
+	nearStale     = query("near_stale")
+	lastPass      = query("last_pass")
+	recordPass    = query("record_pass")
+	writeSettings = query("write_settings")
 )
 
 var _ ledger.DetectorStore = Ledger{}
@@ -45,22 +44,12 @@ func (l Ledger) NearStale(ctx context.Context, d ledger.Detection, share float64
 // DetectorStatus implements ledger.DetectorStore.
 func (l Ledger) DetectorStatus(ctx context.Context) (ledger.DetectorStatus, error) {
 	var s ledger.DetectorStatus
-	err := l.db.QueryRow(ctx, detectorStatus).Scan(&s.Paused, &s.PausedAt, &s.PausedBy, &s.Reason, &s.ResumeAt,
-		&s.LastPassAt, &s.LastPassBy, &s.LastPassMS, &s.LastPassStale, &s.LastPassDryRun)
-	return s, judge(err)
-}
-
-// PauseDetector implements ledger.DetectorStore.
-func (l Ledger) PauseDetector(ctx context.Context, p ledger.Pause) error {
-	_, err := l.db.Exec(ctx, pauseDetector, p.By, p.Reason, p.For.Seconds())
-	return judge(err)
-}
-
-// ResumeDetector ends a pause of the detectors; false means that there was none.
-func (l Ledger) ResumeDetector(ctx context.Context) (bool, error) {
-	var paused bool
-	err := l.db.QueryRow(ctx, resumeDetector).Scan(&paused)
-	return paused, judge(err)
+	err := l.db.QueryRow(ctx, lastPass).Scan(&s.LastPassAt, &s.LastPassBy, &s.LastPassMS, &s.LastPassStale, &s.LastPassDryRun, &s.Settings)
+	if err != nil {
+		return s, judge(err)
+	}
+	s.Switch, err = l.Switch(ctx, ledger.EngineDetector)
+	return s, err
 }
 
 // RecordPass implements ledger.DetectorStore.
@@ -69,26 +58,32 @@ func (l Ledger) RecordPass(ctx context.Context, p ledger.Pass) error {
 	return judge(err)
 }
 
-// WriteSettings puts the settings where the functions of the ledger read them.
-func (l Ledger) WriteSettings(ctx context.Context, s ledger.Settings) error {
+// WriteSettings puts the settings where the functions of the ledger read them, and returns what it changed, for people;
+// empty when they were there.
+func (l Ledger) WriteSettings(ctx context.Context, s ledger.Settings) (changed string, err error) {
 	d := s.Detection
 	if d == (ledger.Detection{}) {
 		d = ledger.DefaultDetection()
 	}
-	_, err := l.db.Exec(ctx, writeSettings, s.LifecycleTopic, s.DLQTopic, s.EventChannel, s.IncludeFullTaskSnapshot,
+	var before, after ledger.StoredSettings
+	err = l.db.QueryRow(ctx, writeSettings, s.LifecycleTopic, s.DLQTopic, s.EventChannel, s.IncludeFullTaskSnapshot,
 		s.ReasonMaxRetriesExceeded, s.ReasonDependencyCycleDetected, orDefault(s.WarnPercent, 80),
 		d.WaitingForDependenciesMinutes, d.WaitingForRetryMinutes, d.StepsInProcessMinutes, d.TaskMaxLifetimeHours, d.WorkerUnavailableMinutes,
-		d.AutoTransitionToError, d.AutoMoveToDLQ, d.EmitEvents, d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable)
-	if err != nil {
-		return fmt.Errorf("write the settings of the ledger: %w", judge(err))
+		d.AutoTransitionToError, d.AutoMoveToDLQ, d.EmitEvents, d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable).Scan(&before, &after)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
 	}
-	return nil
+	if err != nil {
+		return "", fmt.Errorf("write the settings of the ledger: %w", judge(err))
+	}
+	return before.Changes(after), nil
 }
 
 // judge says what an error means for the operators of an engine of the ledger:
 //
 //   - timeout: a statement_timeout or lock_timeout (57014, 55P03), or no answer at all;
-//   - configuration: schema, rights or login (classes 28, 42, 3D, 3F), or a parameter that a function refuses (22);
+//   - configuration: schema, rights or login (classes 28, 42, 3D, 3F);
+//   - validation: a value that a function refuses (class 22);
 //   - database: every other error, also one that is not known here.
 func judge(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
@@ -98,7 +93,7 @@ func judge(err error) error {
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, ledger.ErrInvalid):
-		e.Type, e.Hint = ledger.ErrorConfiguration, "check the settings of the section staleness"
+		e.Type, e.Hint = ledger.ErrorValidation, "check the settings of the section staleness"
 	case errors.As(err, &refused):
 		switch code := refused.Code; {
 		case code == "57014", code == "55P03": // query_canceled, lock_not_available
@@ -110,7 +105,7 @@ func judge(err error) error {
 		case len(code) == 5 && (code[:2] == "28" || code[:2] == "3D"):
 			e.Type, e.Hint = ledger.ErrorConfiguration, "check user and password in database.url"
 		case len(code) == 5 && code[:2] == "22":
-			e.Type, e.Hint = ledger.ErrorConfiguration, "check the settings of the section staleness, and the lifecycles of templates"
+			e.Type, e.Hint = ledger.ErrorValidation, "check the settings of the section staleness, and the lifecycles of templates"
 		}
 	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err):
 		e.Type, e.Hint = ledger.ErrorTimeout, "check the network to the database, its load and its locks"

@@ -21,88 +21,17 @@ func (f *fixture) status() ledger.DetectorStatus {
 	return s
 }
 
-func TestDetectorSwitch(t *testing.T) {
+func TestDetectorStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	if s := f.status(); s != (ledger.DetectorStatus{}) {
+	if s := f.status(); s.LastPassAt != nil || s.LastPassBy != "" || s.Switch != (ledger.Switch{}) {
 		t.Errorf("at first: %+v", s)
 	}
-	if was, err := f.ResumeDetector(t.Context()); was || err != nil {
-		t.Errorf("resume without a pause: %v, %v", was, err)
-	}
-	// A detector's own pause has an end, and is over when that has come.
-	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: ledger.PausedByLatency, Reason: "slow", For: time.Hour}))
-	s := f.status()
-	if !s.Paused || s.PausedBy != ledger.PausedByLatency || s.Reason != "slow" || s.ResumeAt == nil || s.ResumeAt.Sub(*s.PausedAt) != time.Hour {
-		t.Errorf("paused for an hour: %+v", s)
-	}
-	f.exec(`update postrider.tasker_detector set resume_at = clock_timestamp()`)
-	if s := f.status(); s.Paused || s.PausedAt != nil || s.PausedBy != "" {
-		t.Errorf("after its end: %+v", s)
-	}
+	f.must(f.PauseEngine(t.Context(), ledger.EngineDetector, ledger.Pause{By: "me"}))
 	f.must(f.RecordPass(t.Context(), ledger.Pass{By: "here:1", Took: 1500 * time.Microsecond, Batches: 2, Stale: 7, DryRun: true}))
-	s = f.status()
-	if s.LastPassAt == nil || s.LastPassBy != "here:1" || s.LastPassMS != 1.5 || s.LastPassStale != 7 || !s.LastPassDryRun {
+	s := f.status()
+	if s.LastPassAt == nil || s.LastPassBy != "here:1" || s.LastPassMS != 1.5 || s.LastPassStale != 7 || !s.LastPassDryRun || s.PausedBy != "me" {
 		t.Errorf("after a pass: %+v", s)
-	}
-	if left := f.answer(`select count(*)::text from postrider.tasker_detector where paused_at is not null`); left != "0" {
-		t.Error("the pause that has ended is still written down")
-	}
-	// An operator's pause has no end, and a detector does not give it one.
-	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: "me"}))
-	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: ledger.PausedByLatency, For: time.Minute}))
-	f.must(f.RecordPass(t.Context(), ledger.Pass{By: "there:2"}))
-	if s := f.status(); !s.Paused || s.PausedBy != "me" || s.ResumeAt != nil {
-		t.Errorf("paused by an operator: %+v", s)
-	}
-	if was, err := f.ResumeDetector(t.Context()); !was || err != nil {
-		t.Errorf("resume: %v, %v", was, err)
-	}
-	if s := f.status(); s.Paused || s.LastPassBy != "there:2" {
-		t.Errorf("resumed: %+v", s)
-	}
-}
-
-// A detector that finds itself too slow shortens no pause of an operator, and does not put its name to it. A pause that
-// has an end is replaced by a longer pause of a detector, and by every pause of an operator; its reason stays before theirs
-// until it has ended.
-func TestADetectorLeavesAnOperatorsPause(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	paused := func(by string, d, want time.Duration, wantBy, reasons string) {
-		t.Helper()
-		f.must(f.PauseDetector(t.Context(), ledger.Pause{By: by, Reason: "of " + by, For: d}))
-		s := f.status()
-		if !s.Paused || s.PausedBy != wantBy || s.Reason != reasons || s.ResumeAt == nil || s.ResumeAt.Sub(*s.PausedAt) != want {
-			t.Errorf("%s pauses for %v: %+v", by, d, s)
-		}
-	}
-	paused("me", 2*time.Hour, 2*time.Hour, "me", "of me")
-	paused(ledger.PausedByLatency, time.Hour, 2*time.Hour, "me", "of me")
-	paused("you", time.Hour, time.Hour, "you", "of me; of you")
-	paused(ledger.PausedByLatency, 3*time.Hour, 3*time.Hour, ledger.PausedByLatency, "of me; of you; of latency_limit")
-	paused("me", time.Minute, time.Minute, "me", "of me; of you; of latency_limit; of me")
-	f.exec(`update postrider.tasker_detector set resume_at = clock_timestamp()`)
-	paused(ledger.PausedByLatency, time.Hour, time.Hour, ledger.PausedByLatency, "of latency_limit")
-}
-
-// A pause that an operator writes while a pass is noted stays, though the one before it had come to its end.
-func TestPauseWhileAPassIsNoted(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.must(f.PauseDetector(t.Context(), ledger.Pause{By: ledger.PausedByLatency, For: time.Hour}))
-	f.exec(`update postrider.tasker_detector set resume_at = clock_timestamp()`)
-	tx, err := f.pool.Begin(t.Context())
-	f.must(err)
-	defer func() { _ = tx.Rollback(t.Context()) }()
-	f.must(postgres.On(tx).PauseDetector(t.Context(), ledger.Pause{By: "me"}))
-	noted := make(chan error, 1)
-	go func() { noted <- f.RecordPass(t.Context(), ledger.Pass{By: "here:1"}) }()
-	f.somebodyWaits()
-	f.must(tx.Commit(t.Context()))
-	f.must(<-noted)
-	if s := f.status(); !s.Paused || s.PausedBy != "me" || s.LastPassBy != "here:1" {
-		t.Errorf("after the pass: %+v", s)
 	}
 }
 
@@ -110,15 +39,23 @@ func TestWriteSettings(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	set := ledger.Settings{LifecycleTopic: "a", DLQTopic: "b", EventChannel: "c", ReasonMaxRetriesExceeded: true}
-	for percent, want := range map[int]string{0: "a b c f t f 80", 65: "a b c f t f 65"} {
-		set.WarnPercent = percent
-		for range 2 {
-			f.must(f.WriteSettings(t.Context(), set))
+	const first = "dlq_topic from postrider.dlq to b, event_channel from task_staleness_detected to c, include_full_task_snapshot from true to false, " +
+		"lifecycle_topic from postrider.lifecycle to a, reason_dependency_cycle_detected from true to false"
+	for _, c := range []struct {
+		percent       int
+		want, changed string
+	}{{0, "a b c f t f 80", first}, {65, "a b c f t f 65", "warn_percent from 80 to 65"}, {65, "a b c f t f 65", ""}} {
+		set.WarnPercent = c.percent
+		if changed := f.settings(set); changed != c.changed {
+			t.Errorf("changed: %q, want %q", changed, c.changed)
 		}
 		got := f.answer(`select concat_ws(' ', lifecycle_topic, dlq_topic, event_channel, include_full_task_snapshot, reason_max_retries_exceeded,
 			reason_dependency_cycle_detected, warn_percent) from postrider.tasker_settings`)
-		if got != want {
-			t.Errorf("the settings are %q, want %q", got, want)
+		if got != c.want {
+			t.Errorf("the settings are %q, want %q", got, c.want)
+		}
+		if got := f.status().Settings; got["event_channel"] != "c" || got["waiting_for_retry_minutes"] != 30.0 {
+			t.Errorf("the detector reads %v", got)
 		}
 	}
 }
@@ -146,6 +83,36 @@ func TestNearStale(t *testing.T) {
 	if got := near(0.8); got != "2 1" {
 		t.Errorf("past four fifths are %s, want 2 by state and 1 by lifetime", got)
 	}
+	// The list has what is counted, by the share of the settings.
+	listed := func(filter ledger.Filter) int {
+		t.Helper()
+		filter.NearStale = true
+		found, _, err := f.List(t.Context(), filter)
+		f.must(err)
+		for _, one := range found {
+			if !one.Live || one.StaleFlaggedAt != nil {
+				t.Errorf("listed as nearly stale: %+v", one)
+			}
+		}
+		return len(found)
+	}
+	if all, quick, inProcess := listed(ledger.Filter{}), listed(ledger.Filter{Name: "quick"}), listed(ledger.Filter{State: "steps_in_process"}); all != 3 || quick != 2 || inProcess != 2 {
+		t.Errorf("%d nearly stale tasks are listed, %d of quick and %d in process; want 3, 2 and 2", all, quick, inProcess)
+	}
+	// What the filter is not about is not looked for.
+	const quick = `array(select named_task_uuid from postrider.tasker_named_tasks where name = 'quick')`
+	for args, want := range map[string]string{"": "3", quick: "2", `array[]::uuid[]`: "0", `p_state => 'steps_in_process'`: "2", `p_state => 'pending'`: "1",
+		quick + `, 'steps_in_process'`: "1", quick + `, 'pending'`: "1"} {
+		if n := f.answer(`select count(*)::text from postrider.near_stale_task_ids(` + args + `)`); n != want {
+			t.Errorf("near_stale_task_ids(%s) finds %s, want %s", args, n, want)
+		}
+	}
+	if _, more, err := f.List(t.Context(), ledger.Filter{NearStale: true, Limit: 2}); err != nil || !more {
+		t.Errorf("a page of two has no next: %v", err)
+	}
+	if _, _, err := f.List(t.Context(), ledger.Filter{NearStale: true, Flagged: true}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("nearly stale and flagged: %v", err)
+	}
 	if got := near(0.5); got != "3 1" {
 		t.Errorf("past half are %s, want 3 and 1", got)
 	}
@@ -170,10 +137,10 @@ func TestRolesOfDetection(t *testing.T) {
 		if _, err := l.DetectorStatus(ctx); err != nil {
 			t.Errorf("%s: status: %v", name, err)
 		}
-		if err := l.PauseDetector(ctx, ledger.Pause{By: name, For: time.Minute}); err != nil {
+		if err := l.PauseEngine(ctx, ledger.EngineDetector, ledger.Pause{By: name, For: time.Minute}); err != nil {
 			t.Errorf("%s: pause: %v", name, err)
 		}
-		if was, err := l.ResumeDetector(ctx); err != nil || !was {
+		if was, err := l.ResumeEngine(ctx, ledger.EngineDetector); err != nil || !was {
 			t.Errorf("%s: resume: %v, %v", name, was, err)
 		}
 	}
@@ -183,7 +150,7 @@ func TestRolesOfDetection(t *testing.T) {
 	if err := relay.RecordPass(ctx, ledger.Pass{By: "x"}); err != nil {
 		t.Errorf("relay: note a pass: %v", err)
 	}
-	if err := relay.WriteSettings(ctx, ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "c"}); err != nil {
+	if _, err := relay.WriteSettings(ctx, ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "c"}); err != nil {
 		t.Errorf("relay: settings: %v", err)
 	}
 	if found, err := relay.DetectStale(ctx, ledger.DefaultDetection()); err != nil || len(found) != 1 || len(ledgertest.Letters(t, f.pool, id)) != 1 {
@@ -192,7 +159,7 @@ func TestRolesOfDetection(t *testing.T) {
 	for what, err := range map[string]error{
 		"detect": func() error { _, err := writer.DetectStale(ctx, ledger.DefaultDetection()); return err }(),
 		"status": func() error { _, err := writer.DetectorStatus(ctx); return err }(),
-		"pause":  writer.PauseDetector(ctx, ledger.Pause{By: "w"}),
+		"pause":  writer.PauseEngine(ctx, ledger.EngineDetector, ledger.Pause{By: "w"}),
 		"note":   operator.RecordPass(ctx, ledger.Pass{By: "o"}),
 	} {
 		refusal, ok := errors.AsType[*ledger.StoreError](err)
@@ -217,7 +184,7 @@ func TestTypesOfErrors(t *testing.T) {
 	d := ledger.DefaultDetection()
 	d.BatchSize = 0
 	_, err := f.DetectStale(t.Context(), d)
-	if typeOf(err) != ledger.ErrorConfiguration || !errors.Is(err, ledger.ErrInvalid) {
+	if typeOf(err) != ledger.ErrorValidation || !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("a batch of 0: %v", err)
 	}
 	conn := f.db.Conn(t)

@@ -37,7 +37,7 @@ func explain(doing string, err error) error {
 	}
 	message := strings.TrimPrefix(refused.Message, ours)
 	if refused.Hint != "" {
-		message += "; " + strings.TrimSuffix(refused.Hint, ".")
+		message += "; " + strings.ToLower(refused.Hint[:1]) + strings.TrimSuffix(refused.Hint[1:], ".")
 	}
 	return fmt.Errorf("%s: %w: %s", doing, kind, message)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,14 @@ func (f *fixture) must(err error) {
 	}
 }
 
+// settings writes the settings of the ledger, and returns what it changed.
+func (f *fixture) settings(s ledger.Settings) string {
+	f.t.Helper()
+	changed, err := f.WriteSettings(f.t.Context(), s)
+	f.must(err)
+	return changed
+}
+
 // do starts and completes a step.
 func (f *fixture) do(task uuid.UUID, name string) {
 	f.t.Helper()
@@ -123,8 +132,8 @@ func (f *fixture) waitFor(sql string, args ...any) {
 	pgtest.WaitFor(f.t, f.pool, sql, args...)
 }
 
-// somebodyWaits waits until a session of this database waits for a row that another has locked.
-func (f *fixture) somebodyWaits() {
+// awaitLockWait waits until a session of this database waits for a row that another has locked.
+func (f *fixture) awaitLockWait() {
 	f.t.Helper()
 	f.waitFor(`select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
 }
@@ -157,5 +166,19 @@ func refused(t *testing.T, err, kind error, words ...string) {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error %q does not mention %q", err, word)
 		}
+	}
+}
+
+// wholeHistory is the history of a task or of its steps, the oldest change first, read in small pages.
+func wholeHistory[T any](ctx context.Context, read func(context.Context, uuid.UUID, ledger.HistoryPage) ([]T, string, error), task uuid.UUID) (all []T, err error) {
+	p := ledger.HistoryPage{Limit: 3}
+	for {
+		found, next, err := read(ctx, task, p)
+		all = append(all, found...)
+		if err != nil || next == "" {
+			slices.Reverse(all)
+			return all, err
+		}
+		p.After = next
 	}
 }

@@ -43,14 +43,15 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		"a state that no task has":    {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "cancelled", 26, 0, uuid.Max, uuid.Nil}, 0},
 		"a common state":              {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "pending", 26, 0, uuid.Max, uuid.Nil}, 26},
 		"a small namespace":           {"tasker_tasks", listSomeTasks, []any{"small", nil, nil, nil, 26, 0, uuid.Max, uuid.Nil}, 5},
+		"retryable ones":              {"tasker_tasks", listRetryableTasks, []any{nil, nil, nil, nil, 26, uuid.Nil, uuid.Max, uuid.Nil}, 3},
 		"the end of a list":           {"tasker_tasks", listTasks, []any{26, 0, uuid.MustParse("00000000-ffff-ffff-ffff-ffffffffffff"), uuid.Nil}, 8},
 		"the end of a state's":        {"tasker_tasks", listSomeTasks, []any{nil, nil, nil, "pending", 26, 0, uuid.MustParse("00000000-ffff-ffff-ffff-ffffffffffff"), uuid.Nil}, 5},
 		"all":                         {"tasker_tasks", listTasks, []any{26, 0, uuid.Max, uuid.Nil}, 26},
-		"a rare final state":          {"tasker_tasks_archive", archiveListSome, []any{nil, nil, "error", nil, nil, 25}, 3},
-		"a final state that none has": {"tasker_tasks_archive", archiveListSome, []any{nil, nil, "cancelled", nil, nil, 25}, 0},
-		"a small template":            {"tasker_tasks_archive", archiveListSome, []any{"small", "rare", nil, nil, nil, 25}, 3},
-		"a large namespace":           {"tasker_tasks_archive", archiveListSome, []any{"default", nil, nil, nil, nil, 25}, 25},
-		"all of the archive":          {"tasker_tasks_archive", archiveList, []any{nil, nil, 25}, 25},
+		"a rare final state":          {"tasker_tasks_archive", archiveListSome, []any{nil, nil, "error", nil, nil, 25, 0}, 3},
+		"a final state that none has": {"tasker_tasks_archive", archiveListSome, []any{nil, nil, "cancelled", nil, nil, 25, 0}, 0},
+		"a small template":            {"tasker_tasks_archive", archiveListSome, []any{"small", "rare", nil, nil, nil, 25, 0}, 3},
+		"a large namespace":           {"tasker_tasks_archive", archiveListSome, []any{"default", nil, nil, nil, nil, 25, 0}, 25},
+		"all of the archive":          {"tasker_tasks_archive", archiveList, []any{nil, nil, 25, 0}, 25},
 	} {
 		// A connection counts what it read until it reports it, a second later; so each has a new one.
 		err := pgx.BeginFunc(t.Context(), db.Conn(t), func(tx pgx.Tx) error {

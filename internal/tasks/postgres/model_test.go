@@ -134,6 +134,9 @@ func (m *modelTask) apply(what string, i int) bool {
 	s := &m.steps[i]
 	is := func(statuses ...ledger.StepStatus) bool { return slices.Contains(statuses, s.status) }
 	recover, taken := true, m.state == "error" && is(ledger.StepEnqueued, ledger.StepInProgress)
+	if what == "cancel" && is(ledger.StepCancelled) {
+		return true // nothing changes
+	}
 	if m.ended() {
 		return what == "complete" && is(ledger.StepComplete)
 	}
@@ -183,7 +186,7 @@ func (m *modelTask) apply(what string, i int) bool {
 			s.status, s.byHand = ledger.StepPending, false
 		}
 	case "cancel":
-		if m.done(i) || is(ledger.StepCancelled) {
+		if m.done(i) {
 			return false
 		}
 		s.status, s.byHand, s.byRule = ledger.StepCancelled, false, false
@@ -335,7 +338,7 @@ func (f *fixture) agrees(t interface{ Fatalf(string, ...any) }, task uuid.UUID) 
 		t.Fatalf("the machine does not allow %s", wrong)
 	}
 	var fromHistory, fromEvents []string
-	history, err := f.Transitions(f.t.Context(), task)
+	history, err := wholeHistory(f.t.Context(), f.Transitions, task)
 	f.must(err)
 	for _, h := range history {
 		from := ""
@@ -344,7 +347,7 @@ func (f *fixture) agrees(t interface{ Fatalf(string, ...any) }, task uuid.UUID) 
 		}
 		fromHistory = append(fromHistory, fmt.Sprintf("%d %s>%s", h.SortKey, from, h.ToState))
 	}
-	steps, err := f.StepTransitions(f.t.Context(), task)
+	steps, err := wholeHistory(f.t.Context(), f.StepTransitions, task)
 	f.must(err)
 	stepHistory, stepEvents := []string{}, []string{}
 	for _, h := range steps {

@@ -40,6 +40,8 @@ var (
 	listTasks           = query("list_tasks")
 	listSomeTasks       = query("list_some_tasks")
 	listFlaggedTasks    = query("list_flagged_tasks")
+	listNearStaleTasks  = query("list_near_stale_tasks")
+	listRetryableTasks  = query("list_retryable_tasks")
 	machineStates       = query("machine_states")
 	taskIDs             = query("task_ids")
 	listSteps           = query("list_steps")

@@ -6,11 +6,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
@@ -34,6 +36,9 @@ func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task,
 		return nil, false, fmt.Errorf("list tasks: %w: the limit is %d and the offset %d; a limit is 0 to %d, an offset not negative",
 			ledger.ErrInvalid, f.Limit, f.Offset, ledger.MaxLimit)
 	}
+	if f.Flagged && f.NearStale {
+		return nil, false, fmt.Errorf("list tasks: %w: flagged and near_stale exclude each other: a flagged task was found to be stale", ledger.ErrInvalid)
+	}
 	limit := orDefault(f.Limit, ledger.DefaultLimit)
 	first, last := idsBetween(f.From, f.To)
 	if f.After != uuid.Nil && bytes.Compare(f.After[:], last[:]) <= 0 {
@@ -42,6 +47,8 @@ func (l Ledger) List(ctx context.Context, f ledger.Filter) (tasks []ledger.Task,
 	switch {
 	case f.Flagged:
 		tasks, err = many[ledger.Task](ctx, l.db, "list flagged tasks", listFlaggedTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, last, first)
+	case f.NearStale:
+		tasks, err = many[ledger.Task](ctx, l.db, "list nearly stale tasks", listNearStaleTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State), limit+1, f.Offset, last, first)
 	case f.Namespace == "" && f.Name == "" && f.Version == "" && f.State == "":
 		tasks, err = many[ledger.Task](ctx, l.db, "list tasks", listTasks, limit+1, f.Offset, last, first)
 	default:
@@ -99,21 +106,73 @@ func (l Ledger) Steps(ctx context.Context, task uuid.UUID) ([]ledger.Step, error
 	return many[ledger.Step](ctx, l.db, fmt.Sprintf("steps of task %s", task), listSteps, task)
 }
 
-// Transitions returns the history of a task, the oldest first; none for a task that does not exist.
-func (l Ledger) Transitions(ctx context.Context, task uuid.UUID) ([]ledger.Transition, error) {
-	return many[ledger.Transition](ctx, l.db, fmt.Sprintf("transitions of task %s", task), listTransitions, task)
+// Transitions returns a page of the history of a task, the newest first, and where it goes on; empty at the end. A task that does
+// not exist has none.
+func (l Ledger) Transitions(ctx context.Context, task uuid.UUID, p ledger.HistoryPage) (found []ledger.Transition, next string, err error) {
+	return transitions(ctx, l.db, listTransitions, task, p)
 }
 
-// StepTransitions returns the history of a task's steps, the oldest first; none for a task that does not exist.
-func (l Ledger) StepTransitions(ctx context.Context, task uuid.UUID) ([]ledger.StepTransition, error) {
-	return many[ledger.StepTransition](ctx, l.db, fmt.Sprintf("transitions of the steps of task %s", task), listStepTransitions, task)
+// StepTransitions is Transitions, of a task's steps.
+func (l Ledger) StepTransitions(ctx context.Context, task uuid.UUID, p ledger.HistoryPage) (found []ledger.StepTransition, next string, err error) {
+	return stepTransitions(ctx, l.db, listStepTransitions, task, p)
 }
 
-var figures = query("figures")
+// transitions reads a page of the history of a task by a query of the ledger or of the archive.
+func transitions(ctx context.Context, db DB, sql string, task uuid.UUID, p ledger.HistoryPage) (found []ledger.Transition, next string, err error) {
+	doing := fmt.Sprintf("transitions of task %s", task)
+	size, err := p.Size()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", doing, err)
+	}
+	before, err := p.Number()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", doing, err)
+	}
+	found, err = many[ledger.Transition](ctx, db, doing, sql, task, before, size+1)
+	if len(found) > size {
+		found = found[:size]
+		next = strconv.Itoa(found[size-1].SortKey)
+	}
+	return found, next, err
+}
+
+// stepTransitions is transitions, of a task's steps.
+func stepTransitions(ctx context.Context, db DB, sql string, task uuid.UUID, p ledger.HistoryPage) (found []ledger.StepTransition, next string, err error) {
+	doing := fmt.Sprintf("transitions of the steps of task %s", task)
+	size, err := p.Size()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", doing, err)
+	}
+	place, err := p.StepPlace()
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", doing, err)
+	}
+	at, position, id := pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}, 0, uuid.Nil
+	if place != nil {
+		at, position, id = pgtype.Timestamptz{Time: place.At, Valid: true}, place.Position, place.UUID
+	}
+	rows, err := many[struct {
+		ledger.StepTransition
+		Position int
+	}](ctx, db, doing, sql, task, at, position, id, size+1)
+	for _, r := range rows[:min(len(rows), size)] {
+		r.Place = ledger.StepPlace{At: r.CreatedAt, Position: r.Position, UUID: r.UUID}.String()
+		found = append(found, r.StepTransition)
+	}
+	if len(rows) > size {
+		next = found[size-1].Place
+	}
+	return found, next, err
+}
+
+var (
+	figures    = query("figures")
+	taskCounts = query("task_counts")
+)
 
 var _ ledger.FiguresReader = Ledger{}
 
-// Figures implements ledger.FiguresReader. It reads a sequence and one row.
+// Figures implements ledger.FiguresReader. It reads one row.
 func (l Ledger) Figures(ctx context.Context) (ledger.Figures, error) {
 	const doing = "read the figures of tasks"
 	var f ledger.Figures
@@ -123,7 +182,7 @@ func (l Ledger) Figures(ctx context.Context) (ledger.Figures, error) {
 	}
 	var countedAt *time.Time
 	var s ledger.StateFigures
-	_, err = pgx.ForEachRow(rows, []any{&f.Discovered, &countedAt, &s.State, &s.Tasks, &s.Stale}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&countedAt, &s.State, &s.Tasks, &s.Stale}, func() error {
 		if countedAt != nil {
 			f.CountedAt = *countedAt
 		}
@@ -136,4 +195,9 @@ func (l Ledger) Figures(ctx context.Context) (ledger.Figures, error) {
 		return ledger.Figures{}, explain(doing, err)
 	}
 	return f, nil
+}
+
+// Counts implements ledger.FiguresReader.
+func (l Ledger) Counts(ctx context.Context) ([]ledger.Count, error) {
+	return many[ledger.Count](ctx, l.db, "read the counts of tasks", taskCounts)
 }

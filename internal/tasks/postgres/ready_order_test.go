@@ -49,9 +49,6 @@ func (f *fixture) disorder(r *rand.Rand, n int, priorities []int) {
 		if r.IntN(20) == 0 {
 			created = ago(r.IntN(1600))
 		}
-		if r.IntN(50) == 0 {
-			created = now.Add(time.Hour) // the clock was put back
-		}
 		ready, resumed, flagged := pick(r, &now, &now, &now, new(now.Add(time.Hour)), nil), pick(r, nil, nil, &now), (*time.Time)(nil)
 		if r.IntN(30) == 0 {
 			flagged = &now
@@ -59,6 +56,11 @@ func (f *fixture) disorder(r *rand.Rand, n int, priorities []int) {
 		// No two priorities weigh the same by chance, which rounding would decide anew at each moment.
 		priority := pick(r, priorities...)
 		created = created.Add(-time.Duration(priority) * time.Millisecond)
+		if r.IntN(50) == 0 {
+			// The clock was put back. Such a task keeps its weight while the others lose theirs: with a lower priority
+			// its place would depend on the moment of the question.
+			created, priority = now.Add(time.Hour), slices.Max(priorities)
+		}
 		rows = append(rows, []any{names[r.IntN(len(names))], state, true, entered, created, ready, resumed, flagged, priority})
 	}
 	_, err := f.pool.CopyFrom(f.t.Context(), pgx.Identifier{"postrider", "tasker_tasks"},

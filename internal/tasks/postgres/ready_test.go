@@ -71,8 +71,8 @@ func TestReadyWhenTheClockIsPutBack(t *testing.T) {
 	}
 }
 
-// TestReadyIsWhatSomebodyCanWorkOn, as a task goes its way.
-func TestReadyIsWhatSomebodyCanWorkOn(t *testing.T) {
+// TestReadyIsWorkable, as a task goes its way.
+func TestReadyIsWorkable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.apply(twoSteps)

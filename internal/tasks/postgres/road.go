@@ -13,6 +13,7 @@ import (
 var (
 	catchUp           = query("catch_up")
 	retryTask         = query("retry_task")
+	retryStanding     = query("retry_standing")
 	superseded        = query("superseded")
 	deadLetterTask    = query("dead_letter_task")
 	readTask          = query("read_task")
@@ -34,6 +35,28 @@ func (l Ledger) CatchUp(ctx context.Context, limit int) (ledger.CaughtUp, error)
 // ledger.ErrInvalid. actor may be empty.
 func (l Ledger) Retry(ctx context.Context, task uuid.UUID, actor string) (event uuid.UUID, err error) {
 	return one[uuid.UUID](ctx, l.db, fmt.Sprintf("retry task %s", task), retryTask, task, given(actor))
+}
+
+// RetryStanding returns where tasks stand, in their order. One that does not exist is among them.
+func (l Ledger) RetryStanding(ctx context.Context, tasks []uuid.UUID) ([]ledger.RetryStanding, error) {
+	return many[ledger.RetryStanding](ctx, l.db, "look at tasks to retry", retryStanding, tasks)
+}
+
+// Retryable returns the tasks that a filter selects and that their machines retry from the state that they are in, in the order
+// of their ids, behind f.After, and whether there are more. f.Offset, f.Flagged and f.NearStale are not asked.
+func (l Ledger) Retryable(ctx context.Context, f ledger.Filter) (tasks []uuid.UUID, more bool, err error) {
+	limit := orDefault(f.Limit, ledger.DefaultLimit)
+	first, last := idsBetween(f.From, f.To)
+	type task struct{ UUID uuid.UUID }
+	found, err := many[task](ctx, l.db, "list tasks to retry", listRetryableTasks, given(f.Namespace), given(f.Name), given(f.Version), given(f.State),
+		limit+1, first, last, f.After)
+	if err == nil && len(found) == 0 && f.State != "" {
+		err = l.knowState(ctx, f.State)
+	}
+	for _, t := range found[:min(len(found), limit)] {
+		tasks = append(tasks, t.UUID)
+	}
+	return tasks, len(found) > limit, err
 }
 
 // Superseded returns the investigations that were pending when a task was retried just now, in this transaction: the ones

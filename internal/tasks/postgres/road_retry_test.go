@@ -237,18 +237,18 @@ func TestDeadLetterByHandRefuses(t *testing.T) {
 	}
 	r.wantState(task, "extraction_failed")
 	_, err := r.DeadLetter(t.Context(), task, "x", "")
-	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "Its letter is on its way")
+	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "its letter is on its way")
 	// Once the letter is recorded and its investigation closed, the refusal has another hint.
 	r.recorded(task)
 	_, err = r.DeadLetter(t.Context(), task, "x", "")
-	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "Its investigation was closed", "postrider task retry")
+	refused(t, err, ledger.ErrRefused, "was dead-lettered by hand before", "its investigation was closed", "postrider task retry")
 	final := r.in("stuck", "broken")
 	if _, err := r.DeadLetter(t.Context(), final, "x", ""); err != nil {
 		t.Fatal(err)
 	}
 	r.recorded(final)
 	_, err = r.DeadLetter(t.Context(), final, "x", "")
-	refused(t, err, ledger.ErrRefused, "Its investigation was closed", "postrider task transition")
+	refused(t, err, ledger.ErrRefused, "its investigation was closed", "postrider task transition")
 	ledgertest.Put(t, r.pool, task, "uploaded")
 	entry := scalar[uuid.UUID](r, `insert into postrider.dlq_entry (subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
 		values ('task', $1, 'x', 'manual_dlq', now(), now(), '{}') returning dlq_entry_uuid`, task.String())
@@ -321,7 +321,7 @@ func TestReadWaitsForNobody(t *testing.T) {
 	ledgertest.Age(t, r.pool, task, 8*24*time.Hour)
 	release := r.hold(lockTask, task)
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if raw, err := r.Read(ctx, task); err != nil || !strings.Contains(string(raw), `"dead_letter"`) {
 		t.Errorf("locked: %s, %v", raw, err)

@@ -350,7 +350,7 @@ func TestLockedTable(t *testing.T) {
 	id := r.givenUp(task, "record", "X")
 	release := r.hold(`lock table postrider.tasker_tasks in access exclusive mode`)
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tx, err := r.pool.Begin(ctx)
 	if err != nil {

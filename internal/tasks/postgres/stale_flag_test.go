@@ -88,7 +88,7 @@ func TestAFlaggedTaskPassesItsOtherThreshold(t *testing.T) {
 	f.foundBy(f.detect(ledger.DefaultDetection()), late, 60, "state", "template")
 }
 
-// TestUnflag: a person lets a task go on, and both of its clocks begin anew.
+// TestUnflag: a person lets a task go on, and both of its clocks begin anew. Where it is stale again it is investigated again.
 func TestUnflag(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -101,6 +101,11 @@ func TestUnflag(t *testing.T) {
 	if was, err := f.Unflag(t.Context(), task, "kim", "slow today"); err != nil || !was {
 		t.Fatalf("unflagged %v, %v", was, err)
 	}
+	shown, err := f.Task(t.Context(), task)
+	f.must(err)
+	if shown.StayFrom == nil || shown.ResumedAt == nil || !shown.StayFrom.Equal(*shown.ResumedAt) || time.Since(*shown.StayFrom) > time.Hour {
+		t.Errorf("its clocks are shown to run from %v and %v", shown.StayFrom, shown.ResumedAt)
+	}
 	if f.flagged(task) || !f.handedOut(task) {
 		t.Errorf("afterwards: flagged %v, handed out %v", f.flagged(task), f.handedOut(task))
 	}
@@ -111,10 +116,10 @@ func TestUnflag(t *testing.T) {
 		t.Errorf("the events are %+v", told)
 	}
 	ledgertest.Age(t, f.pool, task, 25*time.Hour)
-	if found := f.detect(ledger.DefaultDetection()); len(found) != 1 {
-		t.Errorf("a day later: %+v", found)
+	if found := f.detect(ledger.DefaultDetection()); len(found) != 1 || found[task].ActionTaken != ledger.StaleReview {
+		t.Errorf("a day later: %+v; it opens another investigation", found)
 	}
-	_, err := f.Unflag(t.Context(), uuid.New(), "kim", "")
+	_, err = f.Unflag(t.Context(), uuid.New(), "kim", "")
 	refused(t, err, ledger.ErrNotFound, "no task")
 }
 
@@ -155,7 +160,8 @@ func TestProgressRestartsTheClock(t *testing.T) {
 	f.foundBy(f.detect(ledger.DefaultDetection()), old, 24*60, "lifetime", "default")
 }
 
-// TestProgressEndsAFlag: a task that was left in place and goes on is not flagged.
+// TestProgressEndsAFlag: a task that was left in place and goes on is not flagged. Where it is stale again it is investigated
+// again, once.
 func TestProgressEndsAFlag(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -170,6 +176,14 @@ func TestProgressEndsAFlag(t *testing.T) {
 	f.must(f.StartStep(t.Context(), f.step(task, "b").UUID, "w"))
 	if f.flagged(task) {
 		t.Error("with a step begun it is still flagged")
+	}
+	ledgertest.Age(t, f.pool, task, time.Hour)
+	if s := f.detect(ledger.DefaultDetection())[task]; s.ActionTaken != ledger.StaleReview {
+		t.Errorf("an hour later: %+v; it opens another investigation", s)
+	}
+	f.exec(`update postrider.tasker_tasks set stale_flagged_at = null`)
+	if s := f.detect(ledger.DefaultDetection())[task]; s.ActionTaken != ledger.StaleFlagged || len(ledgertest.Letters(t, f.pool, task)) != 2 {
+		t.Errorf("without progress: %+v; the letter was written before", s)
 	}
 }
 
@@ -225,10 +239,10 @@ func TestThresholdsAreAskedOnce(t *testing.T) {
 	check("by default", true)
 	d := ledger.DefaultDetection()
 	d.WaitingForRetryMinutes, d.AutoTransitionToError = 120, false
-	f.must(f.WriteSettings(t.Context(), ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "e", Detection: d}))
+	f.settings(ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "e", Detection: d})
 	check("with 120 minutes", false)
 	d.WaitingForRetryMinutes = 10
-	f.must(f.WriteSettings(t.Context(), ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "e", Detection: d}))
+	f.settings(ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "e", Detection: d})
 	stored.DryRun = false
 	if s := f.detect(stored)[waiting]; s.ActionTaken != ledger.StaleReview || s.StalenessThresholdMinutes != 10 {
 		t.Errorf("with transitions off and 10 minutes: %+v", s)

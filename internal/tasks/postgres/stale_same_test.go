@@ -141,7 +141,7 @@ func difference(a, b string) string {
 func TestStaleEvent(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.must(f.WriteSettings(t.Context(), ledger.Settings{LifecycleTopic: "life", DLQTopic: "dead", EventChannel: "late", IncludeFullTaskSnapshot: true}))
+	f.settings(ledger.Settings{LifecycleTopic: "life", DLQTopic: "dead", EventChannel: "late", IncludeFullTaskSnapshot: true})
 	f.template("x", `{"staleness_action": "manual_review", "max_steps_in_process_minutes": 7}`)
 	id := f.stuck("x", "steps_in_process", time.Hour)
 	f.detect(ledger.DefaultDetection())

@@ -44,6 +44,23 @@ func TestWritersKeysAreNoLetters(t *testing.T) {
 	}
 }
 
+// The switches are for what Postrider dead-letters by itself: a person's command does not ask them.
+func TestByHandWhateverTheSwitches(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.template("x", `{}`)
+	stale, byHand := f.stuck("x", "steps_in_process", time.Hour), f.stuck("x", "pending", time.Minute)
+	d := ledger.DefaultDetection()
+	d.AutoMoveToDLQ, d.ReasonStalenessTimeout, d.ReasonWorkerUnavailable = false, false, false
+	f.settings(ledger.Settings{LifecycleTopic: "l", DLQTopic: "d", EventChannel: "e", Detection: d})
+	if s := f.detect(ledger.StoredDetection())[stale]; s.ActionTaken != ledger.StaleMoved || len(ledgertest.Letters(t, f.pool, stale)) != 0 {
+		t.Errorf("with every switch off: %+v", s)
+	}
+	if _, err := f.DeadLetter(t.Context(), byHand, "why", "ann"); err != nil || len(ledgertest.Letters(t, f.pool, byHand)) != 1 {
+		t.Errorf("by hand: %d letters, %v", len(ledgertest.Letters(t, f.pool, byHand)), err)
+	}
+}
+
 // When a task is put back to work, its lifetime begins anew: so does the age that detection reports.
 func TestAgeOfAResumedTask(t *testing.T) {
 	t.Parallel()
@@ -92,7 +109,7 @@ func TestDryRunSaysWhatIsStale(t *testing.T) {
 		found, err := looks.DetectStale(t.Context(), d)
 		shown <- result{found, err}
 	}()
-	f.somebodyWaits()
+	f.awaitLockWait()
 	_, err = postgres.On(tx).Transition(t.Context(), id, "steps_in_process", "cancelled", nil)
 	f.must(err)
 	f.must(tx.Commit(t.Context()))

@@ -44,6 +44,7 @@ func TestACancelledStepLeadsItsTaskOn(t *testing.T) {
 		"all cancelled, skip":        {"skip", two, "cancel a, cancel b", "cancelled", "a:cancelled b:cancelled"},
 		"one in hand":                {"cancel", two, "start b, cancel a", "steps_in_process", "a:cancelled b:in_progress"},
 		"with its dependants":        {"cancel", chain, "cancel a", "cancelled", "a:cancelled b:cancelled c:cancelled"},
+		"each of a chain by itself":  {"cancel", chain, "cancel a, cancel b, cancel c", "cancelled", "a:cancelled b:cancelled c:cancelled"},
 		"in the middle":              {"cancel", chain, "do a, cancel b", "complete", "a:complete b:cancelled c:cancelled"},
 		"skipped":                    {"skip", chain, "cancel a, do b, do c", "complete", "a:cancelled b:complete c:complete"},
 		"skipped, what is next":      {"skip", chain, "cancel a", "enqueuing_steps", "a:cancelled b:pending c:pending"},
@@ -176,7 +177,7 @@ func TestADeadWorkersStepIsRepaired(t *testing.T) {
 	f.must(err)
 	// Its task is live: a worker may be at it.
 	_, err = f.Act(ctx, task, pick, ledger.StepAction{Action: ledger.ActionRetry})
-	refused(t, err, ledger.ErrRefused, "cannot retry step pick", "A worker has it", "Once the task has failed")
+	refused(t, err, ledger.ErrRefused, "cannot retry step pick", "a worker has it", "Once the task has failed")
 	ledgertest.Age(t, f.pool, task, 31*time.Minute)
 	if s := f.detect(ledger.StoredDetection())[task]; s.ActionTaken != ledger.StaleMovedToDLQ {
 		t.Fatalf("the task is not stale: %+v", s)
@@ -242,4 +243,23 @@ func TestResettingADeadWorkersStep(t *testing.T) {
 	refused(t, f.Ledger.CompleteStep(t.Context(), f.step(task, "a").UUID, nil, dead), ledger.ErrRefused, "fencing number")
 	f.do(task, "a")
 	f.in(task, "complete")
+}
+
+// TestAnothersStepIsNotFound: a step that is not of the task is not found, whether the task goes on or has ended.
+func TestAnothersStepIsNotFound(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.apply(`{}`)
+	other := f.step(ledgertest.Create(t, f.pool, ledgertest.New{Steps: `[{"name": "a"}]`}), "a").UUID
+	for _, end := range []bool{false, true} {
+		task := ledgertest.Create(t, f.pool, ledgertest.New{Steps: `[{"name": "a"}]`})
+		if end {
+			f.do(task, "a")
+		}
+		for _, action := range []ledger.Action{ledger.ActionRetry, ledger.ActionCancel, ledger.ActionCompleteManually} {
+			if _, err := f.Act(t.Context(), task, other, ledger.StepAction{Action: action}); !errors.Is(err, ledger.ErrNotFound) {
+				t.Errorf("%s, the task has ended: %v: %v", action, end, err)
+			}
+		}
+	}
 }

@@ -113,7 +113,7 @@ func TestStepsAreListedInTheirOrder(t *testing.T) {
 	f.must(err)
 	_, err = f.Cancel(t.Context(), task, "", "")
 	f.must(err)
-	live, err := f.StepTransitions(t.Context(), task)
+	live, err := wholeHistory(t.Context(), f.StepTransitions, task)
 	f.must(err)
 	names := map[uuid.UUID]string{}
 	for i, h := range live {
@@ -124,7 +124,7 @@ func TestStepsAreListedInTheirOrder(t *testing.T) {
 	}
 	ledgertest.Age(t, f.pool, task, 40*day)
 	f.exec(`select postrider.archive_completed_tasks(p_dry_run => false, p_archive_cancelled => true)`)
-	archived, err := postgres.NewArchive(f.pool).StepTransitions(t.Context(), task)
+	archived, err := wholeHistory(t.Context(), postgres.NewArchive(f.pool).StepTransitions, task)
 	f.must(err)
 	for i, h := range archived {
 		if want := fmt.Sprint("s", i%steps+1); len(archived) != 2*steps || names[h.StepUUID] != want {

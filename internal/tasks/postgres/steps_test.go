@@ -79,7 +79,7 @@ func TestStepRefusals(t *testing.T) {
 	refused(t, f.CompleteStep(ctx, unknown, nil), ledger.ErrNotFound, unknown.String())
 
 	f.must(f.StartStep(ctx, a, ""))
-	refused(t, f.StartStep(ctx, a, ""), ledger.ErrRefused, "it is in_progress", "Another worker has it")
+	refused(t, f.StartStep(ctx, a, ""), ledger.ErrRefused, "it is in_progress", "another worker has it")
 	_, err = f.FailStep(ctx, a, ledger.Failure{Error: "x", RetryAfter: -time.Second})
 	refused(t, err, ledger.ErrInvalid, "retry_after is -00:00:01")
 	if _, err = f.FailStep(ctx, a, ledger.Failure{RetryAfter: time.Hour}); err != nil {
@@ -91,7 +91,7 @@ func TestStepRefusals(t *testing.T) {
 	refused(t, f.StartStep(ctx, a, ""), ledger.ErrRefused, "its retry is not before 20")
 	named := f.step(f.task(), "a").UUID
 	f.must(f.StartStep(ctx, named, "worker-7"))
-	refused(t, f.StartStep(ctx, named, "worker-8"), ledger.ErrRefused, "it is in_progress", "Worker worker-7 has it")
+	refused(t, f.StartStep(ctx, named, "worker-8"), ledger.ErrRefused, "it is in_progress", "worker worker-7 has it")
 	refused(t, f.EnqueueStep(ctx, a), ledger.ErrRefused, "its retry is not before 20")
 
 	_, err = f.Act(ctx, task, a, ledger.StepAction{Action: "explode"})
@@ -191,7 +191,7 @@ func TestSpentRetriesDeadLetterTheTask(t *testing.T) {
 	}
 	f.in(task, "error")
 	letters := ledgertest.Letters(t, f.pool, task)
-	if len(letters) != 1 || letters[0].Reason != "max_retries_exceeded" || !strings.Contains(string(letters[0].Payload), "step charge failed and its 1 retries are spent: declined again") ||
+	if len(letters) != 1 || letters[0].Reason != "max_retries_exceeded" || !strings.Contains(string(letters[0].Payload), "step charge failed and its retry is spent: declined again") ||
 		!strings.Contains(string(letters[0].Payload), `"original_state": "steps_in_process"`) ||
 		!strings.Contains(string(letters[0].Payload), `"error": {"step": "charge", "reason": "MAX_RETRIES_EXCEEDED", "category": "fatal", "retry_count": 1}`) {
 		t.Fatalf("the letters are %+v", letters)
@@ -199,7 +199,7 @@ func TestSpentRetriesDeadLetterTheTask(t *testing.T) {
 	if _, err := f.Evaluate(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, f.StartStep(t.Context(), f.step(task, "charge").UUID, ""), ledger.ErrRefused, "is error and waits for somebody", "step retry")
+	refused(t, f.StartStep(t.Context(), f.step(task, "charge").UUID, ""), ledger.ErrRefused, "is error and waits for a person", "step retry")
 	f.in(task, "error")
 
 	charge := f.step(task, "charge").UUID
@@ -226,7 +226,7 @@ func TestSpentRetriesDeadLetterTheTask(t *testing.T) {
 	if s := steps[0]; s.Status != ledger.StepResolvedManually || string(s.Results) != `{"receipt": 9}` {
 		t.Errorf("the step is %+v", s)
 	}
-	history, err := f.StepTransitions(t.Context(), task)
+	history, err := wholeHistory(t.Context(), f.StepTransitions, task)
 	f.must(err)
 	told := 0
 	for _, h := range history {

@@ -89,7 +89,7 @@ func TestApplyTemplateRefuses(t *testing.T) {
 // waits waits until a session of the database waits for a lock.
 func waits(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -171,7 +171,7 @@ func TestAMachineDoesNotChangeUnderATask(t *testing.T) {
 func TestWhoMayApplyTemplates(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.New(t).Conn(t)
-	if _, err := conn.Exec(t.Context(), migrations.RolesScript()); err != nil {
+	if _, err := conn.Exec(t.Context(), migrations.RolesScript(migrations.Parts())); err != nil {
 		t.Fatal(err)
 	}
 	for role, may := range map[string]bool{"postrider_operator": true, "postrider_relay": true, "postrider_writer": false} {

@@ -159,7 +159,7 @@ func TestTemplatesChange(t *testing.T) {
 	}
 	for _, change := range []*task.Template{lightOf(t, "1.0.0", "b", "bright"), parsed(t, plain)} {
 		_, _, err := l.ApplyTemplate(t.Context(), change)
-		if !errors.Is(err, ledger.ErrRefused) || !strings.Contains(err.Error(), "template home/light@1.0.0 has tasks") || !strings.Contains(err.Error(), "Raise the version") {
+		if !errors.Is(err, ledger.ErrRefused) || !strings.Contains(err.Error(), "template home/light@1.0.0 has tasks") || !strings.Contains(err.Error(), "raise the version") {
 			t.Errorf("a change of the machine of tasks: %v", err)
 		}
 	}

@@ -17,12 +17,13 @@ func TestTimesHaveAnEnd(t *testing.T) {
 	f.template("x", "{}")
 	f.stuck("x", "steps_in_process", time.Hour)
 	f.must(f.Heartbeat(t.Context(), "default", "w"))
-	f.exec(`update postrider.tasker_detector set paused_at = now(), paused_by = 'me'`)
+	f.exec(`update postrider.tasker_switch set paused_at = now(), paused_by = 'me'`)
 	for table, columns := range map[string][]string{
 		"tasker_tasks":          {"state_entered_at", "created_at", "updated_at", "stale_flagged_at", "stale_until", "stay_from", "ready_at", "resumed_at", "completed_at"},
 		"tasker_workflow_steps": {"next_retry_at", "state_entered_at", "created_at", "updated_at"},
 		"tasker_workers":        {"last_heartbeat_at"},
-		"tasker_detector":       {"paused_at", "resume_at", "last_pass_at"},
+		"tasker_switch":         {"paused_at", "resume_at"},
+		"tasker_detector":       {"last_pass_at"},
 	} {
 		for _, column := range columns {
 			times := []string{"infinity", "-infinity"}

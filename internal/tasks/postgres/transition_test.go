@@ -29,7 +29,7 @@ func TestTransition(t *testing.T) {
 	if after.State != "initializing" || !after.Live || after.SortKey != 2 || !after.StateEnteredAt.After(before.StateEnteredAt) || after.CompletedAt != nil {
 		t.Errorf("the task is %+v", after)
 	}
-	history, err := f.Transitions(t.Context(), task)
+	history, err := wholeHistory(t.Context(), f.Transitions, task)
 	if err != nil || len(history) != 2 {
 		t.Fatalf("the history is %+v, %v", history, err)
 	}
@@ -181,7 +181,7 @@ func TestTransitionWaitsForTheLock(t *testing.T) {
 			moved, err := f.Transition(t.Context(), task, "pending", "error", json.RawMessage(`{"reason": "too slow"}`))
 			second <- result{moved, err}
 		}()
-		f.somebodyWaits()
+		f.awaitLockWait()
 		want := []string{"created >pending", "transitioned pending>initializing"}
 		if commit {
 			f.must(first.Commit(t.Context()))
@@ -233,7 +233,7 @@ func TestTransitionRace(t *testing.T) {
 			t.Fatalf("round %d: %d won", round, won.Load())
 		}
 	}
-	history, err := f.Transitions(t.Context(), task)
+	history, err := wholeHistory(t.Context(), f.Transitions, task)
 	f.must(err)
 	events := ledgertest.Events(t, f.pool, task)
 	if len(history) != rounds+1 || len(events) != rounds+1 {

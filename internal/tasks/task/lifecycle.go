@@ -32,7 +32,7 @@ type Lifecycle struct {
 	// MaxDurationMinutes bounds the age of a task. Defaults to the namespace's, then to 24 hours.
 	MaxDurationMinutes *int
 	// MaxStateMinutes bounds the stay in a state, by its name: the keys max_<state>_minutes. Defaults to the
-	// namespace's, then to those of Defaults.
+	// namespace's, then to the ones of Defaults.
 	MaxStateMinutes map[string]int
 	// StalenessAction says what happens to a stale task. Defaults to the namespace's, then to ActionDLQ.
 	StalenessAction StalenessAction

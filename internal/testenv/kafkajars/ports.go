@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync/atomic"
 )
 
 // Ports below the range from which kernels choose ports for outgoing
@@ -15,6 +16,12 @@ const (
 	lastPort  = 31999
 )
 
+// nextPort counts up, from a place of the process's own: a port that a test has chosen and not opened yet is given to no other
+// test, and the tests of another package hardly ever come to it.
+var nextPort atomic.Int64
+
+func init() { nextPort.Store(rand.Int64N(lastPort - firstPort + 1)) }
+
 // FreePort returns a port of 127.0.0.1 that nothing listens on. It lies below
 // the kernel's ephemeral range: a port from that range can be taken by any
 // outgoing connection while its broker is down, even by a client that dials
@@ -22,7 +29,7 @@ const (
 func FreePort() (int, error) {
 	var errs []error
 	for range 20 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		port := firstPort + int(nextPort.Add(1)%(lastPort-firstPort+1))
 		err := checkFree(port)
 		if err == nil {
 			return port, nil

@@ -19,7 +19,7 @@ import (
 )
 
 // callTimeout bounds what a helper of this package waits for a broker.
-const callTimeout = 30 * time.Second
+const callTimeout = 2 * time.Minute
 
 // Kind says what a [Broker] is.
 type Kind string

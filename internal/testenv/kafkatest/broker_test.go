@@ -126,7 +126,7 @@ func TestNoAutoCreation(t *testing.T) {
 		client := b.Client(t, kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(0))
 		r := &kgo.Record{Topic: strings.ReplaceAll(t.Name(), "/", "-"), Value: []byte("x")}
 		if err := client.ProduceSync(t.Context(), r).FirstErr(); !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			t.Errorf("produce to a topic that nobody created: %v, want %v", err, kerr.UnknownTopicOrPartition)
+			t.Errorf("produce to a topic that was not created: %v, want %v", err, kerr.UnknownTopicOrPartition)
 		}
 	})
 }

@@ -146,7 +146,7 @@ func TestPingDocker(t *testing.T) {
 	for name, host := range map[string]string{
 		"a daemon that refuses": answer(http.StatusInternalServerError),
 		"no socket":             "unix://" + filepath.Join(t.TempDir(), "absent.sock"),
-		"nobody listens":        "tcp://127.0.0.1:1",
+		"nothing listens":       "tcp://127.0.0.1:1",
 		"not an address":        "tcp://%zz",
 	} {
 		if err := pingDockerAt(t.Context(), host); err == nil {

@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // ReadAll returns the records of a topic: it waits until there are want of
@@ -15,7 +18,7 @@ import (
 // a record too many, for example a duplicate, is among the returned. With want 0
 // it returns what the topic holds now. Records of one partition are in order of
 // offset; records of aborted and of open transactions are included. The test
-// fails when fewer than want come within thirty seconds.
+// fails when fewer than want come within two minutes.
 func (b *Broker) ReadAll(t testing.TB, topic string, want int) []*kgo.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
@@ -66,21 +69,22 @@ func (b *Broker) readAll(ctx context.Context, topic string, want int) ([]*kgo.Re
 	}
 }
 
-// endOffsets returns where each partition ends that has any records.
+// endOffsets returns where each partition ends that has any records. A broker that has just started has no leaders for
+// a while and is asked again.
 func endOffsets(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
-	start, err := admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = start.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list start offsets: %w", err)
-	}
-	listed, err := admin.ListEndOffsets(ctx, topic)
-	if err == nil {
-		err = listed.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list end offsets: %w", err)
+	var start, listed kadm.ListedOffsets
+	for {
+		var err, ended error
+		if start, err = admin.ListStartOffsets(ctx, topic); err == nil {
+			listed, ended = admin.ListEndOffsets(ctx, topic)
+			err = cmp.Or(ended, start.Error(), listed.Error())
+		}
+		if err == nil {
+			break
+		}
+		if loop.Sleep(ctx, 50*time.Millisecond) != nil {
+			return nil, fmt.Errorf("list offsets: %w", err)
+		}
 	}
 	end := make(map[int32]int64)
 	for p, o := range listed[topic] {

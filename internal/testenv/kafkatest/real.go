@@ -64,7 +64,7 @@ func noBroker(why string) string {
 func realOrKfake(t testing.TB) *Broker {
 	t.Helper()
 	if !shared.ended.Load() {
-		t.Fatal("kafkatest: nobody would stop the broker: add func TestMain(m *testing.M) { kafkatest.Main(m) } to the package")
+		t.Fatal("kafkatest: nothing would stop the broker: add func TestMain(m *testing.M) { kafkatest.Main(m) } to the package")
 	}
 	shared.once.Do(func() { startShared(os.Stderr) })
 	if shared.err != nil {

@@ -16,22 +16,19 @@ type reaper struct {
 
 	ctx    context.Context // until the broker is closed
 	mu     sync.Mutex
-	last   map[groupMember]life
-	going  sync.WaitGroup
-	closed bool
+	silent map[groupMember]*time.Timer // goes off when a member was silent for two sessions
+	// sessions are as long as the members said when they joined.
+	sessions map[groupMember]time.Duration
+	going    sync.WaitGroup
+	closed   bool
 }
 
 type groupMember struct{ group, member string }
 
-type life struct {
-	at      time.Time     // of its last request
-	session time.Duration // as it said when it joined
-}
-
 // reapDead has a kfake broker watched until close is called.
 func reapDead(b *Broker) (closed func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &reaper{broker: b, ctx: ctx, last: map[groupMember]life{}}
+	f := &reaper{broker: b, ctx: ctx, silent: map[groupMember]*time.Timer{}, sessions: map[groupMember]time.Duration{}}
 	for _, key := range []kmsg.Key{kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.OffsetCommit, kmsg.LeaveGroup} {
 		b.Cluster.ControlKey(int16(key), func(r kmsg.Request) (kmsg.Response, error, bool) {
 			f.see(r)
@@ -41,13 +38,17 @@ func reapDead(b *Broker) (closed func()) {
 	return func() {
 		f.mu.Lock()
 		f.closed = true
+		for _, timer := range f.silent {
+			timer.Stop()
+		}
 		f.mu.Unlock()
 		cancel()
 		f.going.Wait()
 	}
 }
 
-// see notes which members live. A member that was silent for two sessions is taken out of its group.
+// see notes which members live. A member that was silent for two sessions is taken out of its group: by a timer, because
+// a member that waits for the dead one to join asks for nothing.
 func (f *reaper) see(r kmsg.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +57,7 @@ func (f *reaper) see(r kmsg.Request) {
 	case *kmsg.JoinGroupRequest:
 		alive = groupMember{r.Group, r.MemberID}
 		if r.MemberID != "" {
-			f.last[alive] = life{session: time.Duration(r.SessionTimeoutMillis) * time.Millisecond}
+			f.sessions[alive] = time.Duration(r.SessionTimeoutMillis) * time.Millisecond
 		}
 	case *kmsg.SyncGroupRequest:
 		alive = groupMember{r.Group, r.MemberID}
@@ -66,21 +67,36 @@ func (f *reaper) see(r kmsg.Request) {
 		alive = groupMember{r.Group, r.MemberID}
 	case *kmsg.LeaveGroupRequest:
 		for _, m := range r.Members {
-			delete(f.last, groupMember{r.Group, m.MemberID})
+			f.forget(groupMember{r.Group, m.MemberID})
 		}
 		return
 	}
-	now := time.Now()
-	if l, known := f.last[alive]; known {
-		l.at = now
-		f.last[alive] = l
+	session, known := f.sessions[alive]
+	if !known || f.closed {
+		return
 	}
-	for m, l := range f.last {
-		if m.group == alive.group && now.Sub(l.at) > 2*l.session && !f.closed {
-			delete(f.last, m)
-			f.going.Go(func() { f.reap(m) }) // kfake answers nothing while it asks us
+	if timer := f.silent[alive]; timer != nil {
+		timer.Stop()
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(2*session, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.silent[alive] == timer && !f.closed { // and no request came meanwhile
+			f.forget(alive)
+			f.going.Go(func() { f.reap(alive) })
 		}
+	})
+	f.silent[alive] = timer
+}
+
+// forget forgets a member. The caller holds f.mu.
+func (f *reaper) forget(m groupMember) {
+	if timer := f.silent[m]; timer != nil {
+		timer.Stop()
 	}
+	delete(f.silent, m)
+	delete(f.sessions, m)
 }
 
 func (f *reaper) reap(m groupMember) {

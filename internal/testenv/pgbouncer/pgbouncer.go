@@ -18,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/internal/testenv/kafkajars"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 )
 
@@ -62,7 +63,7 @@ max_client_conn = 400
 	cmd := exec.Command(program, file)
 	cmd.Stdout, cmd.Stderr = log, log
 	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
-		uid, gid := nobody(t)
+		uid, gid := unprivileged(t)
 		for _, path := range []string{dir, file} {
 			if err := os.Chown(path, uid, gid); err != nil {
 				t.Fatal(err)
@@ -124,27 +125,26 @@ func find(t testing.TB) string {
 	return ""
 }
 
-// nobody is the user that PgBouncer runs as when root runs the test.
-func nobody(t testing.TB) (uid, gid int) {
+// unprivileged is the user nobody, that PgBouncer runs as when root runs the test.
+func unprivileged(t testing.TB) (uid, gid int) {
 	t.Helper()
 	u, err := user.Lookup("nobody")
 	if err != nil {
-		t.Fatalf("pgbouncer: it refuses to run as root, and there is nobody else: %v", err)
+		t.Fatalf("pgbouncer: it refuses to run as root, and there is no user nobody: %v", err)
 	}
 	uid, errUID := strconv.Atoi(u.Uid)
 	gid, errGID := strconv.Atoi(u.Gid)
 	if errUID != nil || errGID != nil {
-		t.Fatalf("pgbouncer: the ids of nobody are %s and %s", u.Uid, u.Gid)
+		t.Fatalf("pgbouncer: the ids of the user nobody are %s and %s", u.Uid, u.Gid)
 	}
 	return uid, gid
 }
 
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := kafkajars.FreePort() // no outgoing connection takes it meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }

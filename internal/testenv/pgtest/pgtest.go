@@ -125,15 +125,48 @@ func (s *server) clone(template string) string {
 	return clause
 }
 
-// exec runs one statement in the maintenance database.
+// exec runs one statement in the maintenance database. Its connections are kept for the next one: opening two costs the
+// server as much as making a database and removing it.
 func (s *server) exec(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, s.url)
+	conn, err := s.takeIdle(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, sql)
-	_ = conn.Close(ctx)
-	return err
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		_ = conn.Close(ctx)
+		return err
+	}
+	s.idleMu.Lock()
+	defer s.idleMu.Unlock()
+	s.idle = append(s.idle, conn)
+	return nil
+}
+
+// takeIdle returns a connection to the maintenance database that no test uses. One that died while it was kept is closed: a
+// test is not failed by a server that was started again.
+func (s *server) takeIdle(ctx context.Context) (*pgx.Conn, error) {
+	for {
+		conn := s.popIdle()
+		if conn == nil {
+			return pgx.Connect(ctx, s.url)
+		}
+		if conn.Ping(ctx) == nil {
+			return conn, nil
+		}
+		_ = conn.Close(ctx)
+	}
+}
+
+func (s *server) popIdle() *pgx.Conn {
+	s.idleMu.Lock()
+	defer s.idleMu.Unlock()
+	last := len(s.idle) - 1
+	if last < 0 {
+		return nil
+	}
+	conn := s.idle[last]
+	s.idle = s.idle[:last]
+	return conn
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -15,7 +15,7 @@ import (
 )
 
 // waitLimit is how long WaitFor waits.
-const waitLimit = 30 * time.Second
+const waitLimit = 3 * time.Minute
 
 // querier is a pool, a connection or a transaction.
 type querier interface {
@@ -59,16 +59,20 @@ func Column[T any](t testing.TB, on querier, sql string, args ...any) []T {
 // WaitFor asks a query until it says true. The test ends when that takes longer than 30 seconds.
 func WaitFor(t testing.TB, on querier, sql string, args ...any) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
 	deadline := time.After(waitLimit)
-	for !Value[bool](t, on, sql, args...) {
+	for asked := time.Now(); !Value[bool](t, on, sql, args...); asked = time.Now() {
 		select {
-		case <-tick.C:
+		case <-time.After(Pause(asked)):
 		case <-deadline:
 			t.Fatalf("it does not come true within %v: %s", waitLimit, sql)
 		}
 	}
+}
+
+// Pause is how long to wait before a question that was asked at a time is asked again: ten times as long as it took, from
+// 2 ms to half a second. So waiting takes a tenth of a core at most, and the rest is left to what is waited for.
+func Pause(asked time.Time) time.Duration {
+	return min(max(10*time.Since(asked), 2*time.Millisecond), 500*time.Millisecond)
 }
 
 // Prepare fails the test unless the database prepares each of the queries that stand in queries/*.sql of files, as text

@@ -56,7 +56,7 @@ func TestAddresses(t *testing.T) {
 	// A role that every server has, and that cannot log in.
 	conn = (&DB{Name: db.Name, URL: db.As("pg_monitor")}).Conn(t)
 	if got := Value[string](t, conn, `select current_user::text`); got != "pg_monitor" {
-		t.Errorf("the rights are those of %s", got)
+		t.Errorf("the rights belong to %s", got)
 	}
 	address, password := db.Login(t, "pg_monitor")
 	conn = (&DB{Name: db.Name, URL: address}).Conn(t)

@@ -36,6 +36,9 @@ type server struct {
 
 	templateMu sync.Mutex
 	template   string
+
+	idleMu sync.Mutex
+	idle   []*pgx.Conn // to the maintenance database
 }
 
 // chooser decides which server there is, each way replaceable.
@@ -154,21 +157,8 @@ func (s *server) check(ctx context.Context) error {
 	return nil
 }
 
-// testSettings make a server fast that may lose everything when the machine goes down, and let
-// many tests connect at the same time.
-var testSettings = map[string]string{
-	"fsync":            "off",
-	"full_page_writes": "off",
-	"max_connections":  "500",
-	"shared_buffers":   "128MB",
-}
-
 func startLocal(ctx context.Context) (*server, error) {
-	binaries, err := pgserver.Obtain(ctx, func(d pgserver.Download) { fmt.Fprintln(os.Stderr, "pgtest:", d) })
-	if err != nil {
-		return nil, err
-	}
-	s, err := pgserver.Start(ctx, pgserver.Options{Binaries: binaries, Settings: testSettings, Database: "postgres", TempDir: pgserver.MemoryDir()})
+	s, err := StartLocal(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +168,17 @@ func startLocal(ctx context.Context) (*server, error) {
 const keptForTheRun = "as long as this test process runs; with " + URLEnv + " set to a server of yours it stays"
 
 func (s *server) shutDown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	s.idleMu.Lock()
+	defer s.idleMu.Unlock()
+	for _, conn := range s.idle {
+		_ = conn.Close(ctx) // nothing is lost with it
+	}
+	s.idle = nil
 	if s.stop == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
 	if err := s.stop(ctx); err != nil {
 		return fmt.Errorf("pgtest: stop PostgreSQL (%s): %w", s.origin, err)
 	}

@@ -139,3 +139,29 @@ func TestStopIsOfOurs(t *testing.T) {
 		t.Errorf("after the stop: %q", r.messages)
 	}
 }
+
+// TestConnectionsAreUsedAgain: statements one behind the other share a connection, a connection whose statement failed is
+// not used again, and the end of the server closes what is left.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := &server{url: testServer(t).url}
+	for range 2 {
+		if err := s.exec(t.Context(), "select 1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.idle) != 1 {
+		t.Fatalf("%d connections are kept, want 1", len(s.idle))
+	}
+	first := s.idle[0]
+	if err := s.exec(t.Context(), "select 1 / 0"); err == nil || !first.IsClosed() || len(s.idle) != 0 {
+		t.Errorf("%v; closed %v, %d connections are kept", err, first.IsClosed(), len(s.idle))
+	}
+	if err := s.exec(t.Context(), "select 1"); err != nil {
+		t.Fatal(err)
+	}
+	second := s.idle[0]
+	if err := s.shutDown(); err != nil || !second.IsClosed() || len(s.idle) != 0 {
+		t.Errorf("%v; closed %v, %d connections are kept", err, second.IsClosed(), len(s.idle))
+	}
+}

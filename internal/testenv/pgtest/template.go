@@ -85,7 +85,7 @@ func (s *server) ensureTemplate(ctx context.Context, all []migrations.Room) (str
 // identify derives the name of a template, and the key of the lock for making it, from all that
 // decides its content.
 func identify(all []migrations.Room) (name string, lock int64) {
-	sum := sha256.Sum256([]byte(sortOrder + migrations.New(nil, all).SQL()))
+	sum := sha256.Sum256([]byte(sortOrder + migrations.New(nil, all).SQL(migrations.ForPsql)))
 	return "postrider_template_" + hex.EncodeToString(sum[:8]), int64(binary.BigEndian.Uint64(sum[:8]))
 }
 

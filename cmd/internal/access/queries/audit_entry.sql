@@ -4,7 +4,7 @@
 with found as materialized (
     select access_audit_id from postrider.access_audit where target_type = 'entry' and target_id = $1
     union
-    select access_audit_id from postrider.access_audit where details ? 'entries' and details -> 'entries' @> jsonb_build_array($1::text)
+    select access_audit_id from postrider.access_audit where details -> 'entries' is not null and details -> 'entries' @> jsonb_build_array($1::text)
     union
     select access_audit_id from postrider.access_audit where target_type = 'operation' and target_id = any ($2::text[]) and action like 'operation.%'
 )

@@ -1,9 +1,13 @@
 -- The newest first, by time, in which each of these indexes is: so each filter is found without a walk over the rest. $7
 -- is the last row of the page before. An actor of the form cli:LOGIN stands for all who used that login: cli:LOGIN
--- (PERSON), too.
+-- (PERSON), too. Unless $9 is true, the rows of the batches of operations are left out, and the row of an operation's
+-- start counts them, up to 1,001.
 select access_audit_id, at, actor, coalesce(key_id, ''), action, target_type, coalesce(target_id, ''), coalesce(request_id, ''), details,
-       session_user_name
-from postrider.access_audit
+       session_user_name,
+       case when not $9::boolean and action = 'operation.start' then (
+           select count(*) from (select from postrider.access_audit b
+               where b.target_type = 'operation' and b.target_id = a.target_id and b.action not like 'operation.%' limit 1001) b) else 0 end
+from postrider.access_audit a
 where ($1::text = '' or case when $1::text like 'cli:%' and strpos($1::text, ' (') = 0
                              then actor like 'cli:%' and split_part(actor, ' (', 1) = $1::text
                              else actor = $1::text end)
@@ -11,4 +15,5 @@ where ($1::text = '' or case when $1::text like 'cli:%' and strpos($1::text, ' (
   and ($5::timestamptz is null or at >= $5) and ($6::timestamptz is null or at <= $6)
   and ($7::bigint = 0 or (at, access_audit_id) < ((select b.at from postrider.access_audit b where b.access_audit_id <= $7
                                                    order by b.access_audit_id desc limit 1), $7::bigint))
+  and ($9::boolean or target_type <> 'operation' or action like 'operation.%')
 order by at desc, access_audit_id desc limit $8::bigint

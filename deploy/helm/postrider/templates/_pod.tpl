@@ -1,4 +1,4 @@
-{{/* Nobody in particular, without rights; the image needs no file to write to. */}}
+{{/* A user without rights; the image needs no file to write to. */}}
 {{- define "postrider.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -16,7 +16,7 @@ capabilities:
 {{- end -}}
 
 {{/* The database's address and password, from a dict of root and login. A Secret has them, or the settings the address;
-passwordFile is for those who have no settings file. */}}
+passwordFile is for an installation without a settings file. */}}
 {{- define "postrider.databaseEnv" -}}
 {{- $settings := default dict .root.Values.config.database -}}
 {{- if and .login.existingSecret .login.urlKey }}

@@ -8,5 +8,6 @@ cross join lateral (
     where n.dlq_operation_uuid = o.dlq_operation_uuid and n.state = 'waiting' and n.item + 0 > o.treated_through
     order by n.item + 0 limit $1) i
 where o.kind = 'redrive' and o.state in ('canary', 'running')
-  and exists (select from postrider.dlq_letter l where l.dlq_entry_uuid = i.dlq_entry_uuid and l.original_record in ('no_leader', 'refused', 'unanswered'))
+  and exists (select from postrider.dlq_letter l where l.dlq_entry_uuid = i.dlq_entry_uuid and l.original_record in ('no_leader', 'refused',
+      'unanswered'))
   and (select exists (select from postrider.dlq_letter l where l.original_record in ('no_leader', 'refused', 'unanswered')))

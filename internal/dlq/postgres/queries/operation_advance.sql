@@ -3,7 +3,8 @@
 update postrider.dlq_operation
 set done = done + $2, skipped = skipped + $3, failed = failed + $4, updated_at = now(), state = $5, error = nullif($6, ''),
     next_at = case when $7::bigint = 0 then clock_timestamp()
-                   else greatest(coalesce(next_at, clock_timestamp()), clock_timestamp() - interval '1 second') + $7::bigint * interval '1 microsecond' end,
+                   else greatest(coalesce(next_at, clock_timestamp()),
+                       clock_timestamp() - interval '1 second') + $7::bigint * interval '1 microsecond' end,
     treated_through = greatest(treated_through, $9),
     treated_at = case when $8::boolean then coalesce(treated_at, now()) else treated_at end,
     finished_at = case when $5 in ('completed', 'aborted') then coalesce(finished_at, now()) else finished_at end

@@ -1,6 +1,7 @@
--- The operation that has waited longest for its next batch. One that another session treats is
--- skipped. Its scope, which may name very many investigations, is not read for each batch.
-select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, '{}'::jsonb as scope, options, plan, items, done, skipped, failed, delivered, came_back,
+-- The operation that has waited longest goes next, so that all take turns. An operation that another session treats is
+-- skipped: two sessions never work on the same items. No batch needs the scope.
+select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, '{}'::jsonb as scope, options, plan, items, done, skipped,
+    failed, delivered, came_back,
        coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at
 from postrider.dlq_operation
 where state in ('canary', 'running') and coalesce(next_at, '-infinity') <= clock_timestamp()

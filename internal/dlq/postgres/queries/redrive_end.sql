@@ -5,7 +5,8 @@
 with open as materialized (
     select r.redrive_id,
            case when w.fate <> 'gone' then w.fate
-                when (select true from postrider.dlq_letter l where l.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) then 'came_back'
+                when (select true from postrider.dlq_letter l where l.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1)
+                    then 'came_back'
                 else 'delivered' end as fate
     from (select w.redrive_id, w.fate from unnest($1::text[], $2::text[]) as w(redrive_id, fate) order by w.redrive_id) w
     cross join lateral (

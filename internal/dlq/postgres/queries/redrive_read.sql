@@ -8,8 +8,7 @@ select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text,
        l.letter_id, l.event_id, coalesce(l.episode, 0), l.outbox_id, coalesce(l.origin_topic, ''), l.origin_partition, l.origin_offset,
        l.dlq_topic, l.dlq_partition, l.dlq_offset,
        l.consumer_group,
-       coalesce(l.retry_topic, case when l.consumer_group is not null then
-           (select coalesce(h.pair->>1, '') from jsonb_array_elements(l.headers) h(pair) where lower(h.pair->>0) = $2 limit 1) end),
+       l.retry_topic,
        coalesce(l.error_code = 'RESERVED_TOPIC' and l.dialect = 'postrider', false),
        coalesce(l.hops, 0),
        coalesce(l.unreadable, false),
@@ -26,10 +25,10 @@ left join lateral (
            l.dlq_offset, l.consumer_group, l.retry_topic, l.error_code, l.dialect, l.headers, l.hops, l.key_kind,
            -- As long as they are, though not read for it.
            coalesce(octet_length(l.payload), l.payload_bytes, 0) + coalesce(octet_length(l.key), 0) + pg_column_size(l.headers) as bytes,
-           -- $3 is the header under which a letter has what cannot be read of its event's. Few have it as any text. Names
+           -- $2 is the header under which a letter has what cannot be read of its event's. Few have it as any text. Names
            -- that the outbox takes from no writer count as unreadable, too.
-           l.dialect = 'postrider' and l.headers @> jsonb_build_array(jsonb_build_array($3::text))
-           and coalesce((select true from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = $3::text limit 1), false)
+           l.dialect = 'postrider' and l.headers @> jsonb_build_array(jsonb_build_array($2::text))
+           and coalesce((select true from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = $2::text limit 1), false)
            or jsonb_path_exists(l.headers, 'strict $[*] ? (@[0] == "" || @[0] like_regex "[\\x01-\\x1f\\x7f]")', '{}', true) as unreadable
     from postrider.dlq_letter l where l.dlq_entry_uuid = e.dlq_entry_uuid
     order by coalesce(l.episode, 0) desc, l.recorded_at desc, l.dlq_partition desc, l.dlq_offset desc limit 1) l on true

@@ -13,7 +13,8 @@ with walked as materialized (
        and ($16::text = '' or e.consumer_group = $16)
        and ($17::text = '' or e.dlq_topic = $17)
        and ($18::uuid[] is null or e.dlq_entry_uuid = any ($18))
-       and ($9::text = '' or coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike $9)) is true) as fits
+       and ($9::text = '' or coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame,
+           '') ilike $9)) is true) as fits
     from postrider.dlq_entry e
     where ($10::timestamptz is null or e.created_at >= $10) and ($11::timestamptz is null or e.created_at <= $11)
       and ($12::timestamptz is null or (e.created_at/*order*/, e.dlq_entry_uuid) </*way*/ ($12, $13::uuid))

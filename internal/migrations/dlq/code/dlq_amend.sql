@@ -4,7 +4,7 @@ declare
     letter record;
     was    record;
 begin
-    select l.outbox_id, l.event_id, l.episode, l.payload_kind, l.key_kind,
+    select e.dlq_entry_uuid as entry, l.outbox_id, l.event_id, l.episode, l.payload_kind, l.key_kind,
            (select h.pair->>1 from jsonb_array_elements(l.headers) h(pair) where h.pair->>0 = 'postrider-invalid-headers' limit 1) as invalid
     into letter
     from postrider.dlq_letter l
@@ -27,7 +27,7 @@ begin
     if p_edited and octet_length(p_payload) > postrider.outbox_max_payload_bytes() then
         return -1;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{dlq.requeue}', 'entry', array[letter.entry::text]);
     -- Headers of Postrider's own stay: what the message was first sent as, and how often it was sent again.
     if p_headers is not null and jsonb_typeof(was.headers::jsonb) = 'array' then
         p_headers := p_headers || (select coalesce(jsonb_agg(h.pair), '[]') from jsonb_array_elements(was.headers::jsonb) h(pair)

@@ -14,13 +14,13 @@ begin
     elsif p_status = 'pending' then
         why := 'pending is where it stands, and no outcome';
     elsif p_status is not null and exists (select from postrider.dlq_under_way(array[p_entry])) then
-        why := 'a redrive of it is on its way, and nobody knows what it came to';
+        why := 'a redrive of it is on its way, and its outcome is unknown';
     end if;
     if why is not null then
         raise exception using errcode = '55000', message = format('postrider: investigation %s cannot be closed', p_entry), detail = why;
     end if;
-    perform postrider.access_owe();
-    -- Closing notes who did it: the caller, unless p_resolved_by names another, or somebody was named before.
+    perform postrider.access_owe(array[case when p_status is null then 'dlq.note' else 'dlq.resolve' end], 'entry', array[p_entry::text]);
+    -- Closing notes who did it: the caller, unless p_resolved_by names another, or another was named before.
     update postrider.dlq_entry e
     set resolution_status = coalesce(p_status::postrider.dlq_resolution_status, e.resolution_status),
         resolution_timestamp = case when p_status is not null then now() else e.resolution_timestamp end,

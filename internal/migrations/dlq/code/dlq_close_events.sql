@@ -23,14 +23,16 @@ begin
         select a.event_id from about a
         cross join lateral (
             select true from postrider.dlq_entry e
-            where e.subject_type = 'event' and e.subject_id = a.event_id::text and e.resolution_status = 'pending' and e.dlq_entry_uuid is distinct from p_removed
+            where e.subject_type = 'event' and e.subject_id = a.event_id::text and e.resolution_status = 'pending'
+                and e.dlq_entry_uuid is distinct from p_removed
             limit 1) e
         union all
         select a.event_id from about a
         cross join lateral (
             select l.dlq_entry_uuid from postrider.dlq_letter l where l.letter_id = 'event:' || a.event_id || ':' || a.episode
             union all
-            select l.dlq_entry_uuid from postrider.dlq_letter l where l.event_id = a.event_id and l.episode = a.episode and l.letter_id like 'task:%') l
+            select l.dlq_entry_uuid from postrider.dlq_letter l where l.event_id = a.event_id and l.episode = a.episode
+                and l.letter_id like 'task:%') l
         cross join lateral (
             select true from postrider.dlq_entry e
             where e.dlq_entry_uuid = l.dlq_entry_uuid and e.resolution_status::text = 'pending' and e.dlq_entry_uuid is distinct from p_removed

@@ -17,7 +17,7 @@ begin
             resolved_by = coalesce(o.actor, 'postrider')
         from open o
         where e.dlq_entry_uuid = o.dlq_entry_uuid
-          and not exists (select from postrider.dlq_under_way(array[o.dlq_entry_uuid])) -- nobody knows what that comes to
+          and not exists (select from postrider.dlq_under_way(array[o.dlq_entry_uuid])) -- a redrive on its way has no outcome yet
         returning e.dlq_entry_uuid
     )
     select array_agg(d.dlq_entry_uuid) into closed from done d;
@@ -30,7 +30,7 @@ begin
     cross join lateral (
         select l.outbox_id from postrider.dlq_letter l where l.dlq_entry_uuid = w.id and l.outbox_id is not null offset 0) l;
     if events is not null then
-        perform postrider.outbox_release_keys(events);
+        perform postrider.outbox_let_keys_go(events);
     end if;
 end $$;
 comment on function postrider.dlq_close_superseded(uuid[], text[]) is

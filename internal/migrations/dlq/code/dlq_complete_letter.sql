@@ -23,6 +23,7 @@ begin
     if not found then
         return false;
     end if;
+    perform postrider.access_owe('{dlq.fetch}', 'entry', array[entry::text]);
     update postrider.dlq_entry e set metadata = coalesce(e.metadata, '{}') || p_note, snapshot = coalesce(p_snapshot, e.snapshot), updated_at = now()
     where e.dlq_entry_uuid = entry;
     return true;

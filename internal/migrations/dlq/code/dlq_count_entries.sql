@@ -68,7 +68,8 @@ begin
         delete from postrider.dlq_hour h where h.dlq_group_uuid = any (touched) and h.opened = 0;
     end if;
     update postrider.dlq_group g
-    set total = greatest(g.total + n.opened, g.entries + n.entries), entries = g.entries + n.entries, pending = n.pending, occurrences = g.occurrences + n.occurrences,
+    set total = greatest(g.total + n.opened, g.entries + n.entries), entries = g.entries + n.entries, pending = n.pending,
+        occurrences = g.occurrences + n.occurrences,
         first_seen_at = least(g.first_seen_at, n.first_seen), last_seen_at = greatest(g.last_seen_at, n.last_seen),
         last_entry_uuid = n.last_entry, updated_at = now(),
         resolved_through = case when n.pending = 0 and n.was_open then clock_timestamp() else g.resolved_through end,

@@ -8,8 +8,10 @@ declare
     frozen bigint;
 begin
     -- Only for an operation that this transaction planned: later its scope cannot change.
-    if not exists (select from postrider.dlq_operation o where o.dlq_operation_uuid = p_operation and o.state = 'planned' and o.created_at = now()) then
-        raise exception using errcode = '55000', message = format('postrider: the scope of operation %s cannot be changed', coalesce(p_operation::text, 'null')),
+    if not exists (select from postrider.dlq_operation o
+                   where o.dlq_operation_uuid = p_operation and o.state = 'planned' and o.created_at = now()) then
+        raise exception using errcode = '55000',
+            message = format('postrider: the scope of operation %s cannot be changed', coalesce(p_operation::text, 'null')),
             detail = 'it is frozen in the transaction that plans the operation';
     end if;
     -- In the order in which the messages were written, as far as that is known.
@@ -33,7 +35,8 @@ begin
                     and (p_dlq_topic = '' or e.dlq_topic = p_dlq_topic)
                     and (p_about is null or e.dlq_entry_uuid = any (p_about))
                     and (p_assignee = '' or e.assignee = p_assignee)
-                    and (p_message = '' or coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike p_message)
+                    and (p_message = ''
+                         or coalesce(e.error_message, '') || coalesce(' | ' || e.root_cause, '') || coalesce(' | ' || e.root_frame, '') ilike p_message)
                     and (p_from is null or e.created_at >= p_from) and (p_to is null or e.created_at <= p_to)
           end;
     get diagnostics frozen = row_count;

@@ -6,11 +6,11 @@ begin
     if jsonb_typeof(p_scope) is distinct from 'object' or jsonb_typeof(p_options) is distinct from 'object' then
         raise exception using errcode = '22023', message = 'postrider: scope and options of an operation must be JSON objects';
     end if;
-    perform postrider.access_owe();
-    return query
     insert into postrider.dlq_operation as o (kind, name, reason, actor, state, scope, options)
     values (p_kind, p_name, nullif(p_reason, ''), p_actor, 'planned', p_scope, p_options)
-    returning o.dlq_operation_uuid, o.created_at;
+    returning o.dlq_operation_uuid, o.created_at into dlq_operation_uuid, created_at;
+    perform postrider.access_owe('{operation.plan}', 'operation', array[dlq_operation_uuid::text]);
+    return next;
 end $$;
 comment on function postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb) is
 'Writes an operation that is planned, without a scope: dlq_freeze_operation and dlq_plan_operation follow in the same transaction.';

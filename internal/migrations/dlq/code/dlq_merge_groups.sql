@@ -29,7 +29,7 @@ begin
         raise exception using errcode = '55000', message = format('postrider: nothing can be merged into group %s', p_into),
             detail = 'it was merged into another group itself, which can be named instead';
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{group.merge}', 'group', array[p_group::text]);
     -- What was merged into the one goes along. If that is the other, the other is a group of its own again.
     update postrider.dlq_fingerprint f set dlq_group_uuid = p_into where f.dlq_group_uuid = p_group;
     delete from postrider.dlq_fingerprint f where f.fingerprint = target.fingerprint;

@@ -10,7 +10,7 @@ begin
     if coalesce(cardinality(p_entries), 0) = 0 then
         return;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{dlq.requeue}', 'entry', p_entries::text[]);
     -- Each thing is looked up by its key, as dlq_redrive_letters does. A new event says itself which redrive it is.
     with given as materialized (
         select w.*, n.generation, n.redrive_id,
@@ -36,13 +36,15 @@ begin
     ), noted as (
         insert into postrider.dlq_redrive (redrive_id, dlq_entry_uuid, generation, dlq_operation_uuid, letter_id, outbox_id, event_id,
                                           in_place, episode, target, edited, actor)
-        select g.redrive_id, g.entry, g.generation, p_operation, g.letter_id, g.outbox_id, g.event_id, g.in_place, g.episode, g.target, g.edited, p_actor
+        select g.redrive_id, g.entry, g.generation, p_operation, g.letter_id, g.outbox_id, g.event_id, g.in_place, g.episode, g.target,
+            g.edited, p_actor
         from given g where g.sent
     )
     select count(*), (array_agg(g.entry))[1] into wrong, named from given g where not g.sent;
     if wrong > 0 then
-        raise exception using errcode = '55000', message = format('postrider: no redrive of investigation %s can be noted', coalesce(named::text, 'null')),
-            detail = 'only one of a pending investigation is, of which none is on its way: an event that dlq_redrive_letters wrote for it, or one that this transaction redrove in its place',
+        raise exception using errcode = '55000', message = format('postrider: no redrive of investigation %s can be noted',
+            coalesce(named::text, 'null')),
+            detail = 'the investigation must be pending and have no redrive on its way; the event must be one that dlq_redrive_letters wrote for it, or one that this transaction redrove in its place',
             hint = 'postrider dlq requeue sends messages again, and notes it.';
     end if;
 end $$;

@@ -15,7 +15,8 @@ begin
         state = case when g.state = 'muted' then 'muted' when n.pending = 0 then 'resolved' when g.state = 'resolved' then 'ongoing' else g.state end
     from (select o.dlq_group_uuid, count(e.dlq_entry_uuid) as entries, coalesce(sum(e.occurrences), 0) as occurrences,
                  count(*) filter (where e.resolution_status = 'pending') as pending,
-                 (array_agg(e.dlq_entry_uuid order by e.created_at desc, e.dlq_entry_uuid desc) filter (where e.dlq_entry_uuid is not null))[1] as last_entry
+                 (array_agg(e.dlq_entry_uuid order by e.created_at desc,
+                     e.dlq_entry_uuid desc) filter (where e.dlq_entry_uuid is not null))[1] as last_entry
           from postrider.dlq_group o left join postrider.dlq_entry e on e.dlq_group_uuid = o.dlq_group_uuid
           group by o.dlq_group_uuid) n
     where g.dlq_group_uuid = n.dlq_group_uuid;

@@ -6,7 +6,8 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
 declare
     most    constant integer := postrider.outbox_max_payload_bytes();
     refused text;
-    owed    boolean := false;
+    entry   text;
+    sent    text[] := '{}';
     -- Version, trace and span; where the span is not recorded, nothing that comes of it is.
     begun   constant text := left(p_traceparent, 53);
     flags   constant text := case when right(p_traceparent, 2) = '00' then '00' end;
@@ -16,7 +17,7 @@ begin
     end if;
     -- Each thing is looked up by its key, once for each message: as joins, statistics or an old plan of the session could
     -- make them walks.
-    for event_id, id, refused in
+    for event_id, id, refused, entry in
         with given as materialized (
             select w.place, w.event_id, w.topic, w.letter_id,
                    -- Only the message of a pending investigation enters the outbox here, and it names the investigation.
@@ -29,19 +30,21 @@ begin
                    case l.key_kind when 'reference' then o.key else l.key end as key,
                    -- Its headers were left out with the key.
                    coalesce(w.headers, case l.key_kind when 'reference' then o.headers else l.headers end) as headers,
-                   e.dlq_entry_uuid::text || ':' || (coalesce(r.generation, 0) + 1) as redrive_id,
+                   e.dlq_entry_uuid::text as entry, e.dlq_entry_uuid::text || ':' || (coalesce(r.generation, 0) + 1) as redrive_id,
                    case when l.event_id is not null then 'event:' || l.event_id
                         when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
                         then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
                         else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
                    -- What inboxes know the message by: it stays the same, however often the message is sent again.
-                   coalesce((select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers else '[]' end) x(pair)
+                   coalesce((select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers
+                       else '[]' end) x(pair)
                              where x.pair->>0 = 'postrider-redrive-of' and length(x.pair->>1) <= 512
                                and x.pair->>1 ~ '^(event:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|record:.)' limit 1),
                             case when l.event_id is not null then 'event:' || l.event_id
                                  when e.subject_type = 'record' then 'record:' || split_part(e.subject_id, '#', 1) end) as redrive_of,
                    coalesce(l.consumer_group,
-                            (select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers else '[]' end) x(pair)
+                            (select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers
+                                else '[]' end) x(pair)
                              where x.pair->>0 = 'postrider-redrive-for' and jsonb_typeof(x.pair->1) = 'string' limit 1)) as redrive_for,
                    -- A group that fails again at what came to its retry topic says where it read the message first.
                    case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
@@ -61,7 +64,7 @@ begin
             cross join lateral (
                 select case when p_edited then p_payload when l.payload_kind = 'reference' then o.payload else l.payload end as payload) p
         ), fresh as materialized (
-            select g.place, g.event_id, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
+            select g.place, g.event_id, g.entry, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
                    h.pairs
                    || jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.redrive_id))
                    || g.replay_origin
@@ -100,39 +103,43 @@ begin
             cross join lateral (
                 select case when t.parent is null then b.pairs
                             else (select jsonb_agg(case when x.pair->>0 = 'traceparent'
-                                         then jsonb_build_array('traceparent', coalesce(begun, '00-' || left(s.ids, 32) || '-' || substr(s.ids, 33, 16) || '-') || coalesce(flags, substr(t.parent, 54, 2)))
+                                         then jsonb_build_array('traceparent', coalesce(begun, '00-' || left(s.ids,
+                                             32) || '-' || substr(s.ids, 33, 16) || '-') || coalesce(flags, substr(t.parent, 54, 2)))
                                          else x.pair end order by x.place)
                                   from jsonb_array_elements(b.pairs) with ordinality x(pair, place),
                                        (select encode(sha256(uuid_send(g.event_id)), 'hex') as ids) s
                                   where x.pair->>0 <> 'tracestate') end as pairs offset 0) h -- it says something about the old one
             where g.refusal is null
         ), listed as materialized (
-            select array_agg(f.event_id order by f.place) as event_ids, array_agg(f.kind order by f.place) as kinds,
+            select array_agg(f.event_id order by f.place) as event_ids, array_agg(f.entry order by f.place) as entries, array_agg(f.kind order by f.place) as kinds,
                    array_agg(f.topic order by f.place) as topics, array_agg(f.key order by f.place) as keys,
                    array_agg(f.payload order by f.place) as payloads, array_agg(f.headers order by f.place) as headers,
                    array_agg(f.max_attempts order by f.place) as max_attempts, array_agg(f.task_uuid order by f.place) as task_uuids
             from fresh f
         ), written as materialized (
-            select a.event_ids[n.place::integer] as event_id, n.id
+            select a.event_ids[n.place::integer] as event_id, n.id, a.entries[n.place::integer] as entry
             from listed a
             cross join lateral postrider.outbox_insert(a.event_ids, a.kinds, a.topics, a.keys, a.payloads, a.headers, a.max_attempts, a.task_uuids)
                 with ordinality as n(id, place)
             where a.event_ids is not null
         )
-        select g.event_id, g.refusal::bigint, case g.refusal when -2 then coalesce(g.letter_id, 'null') end from given g where g.refusal is not null
+        select g.event_id, g.refusal::bigint, case g.refusal when -2 then coalesce(g.letter_id, 'null') end, null from given g where g.refusal is not null
         union all
-        select n.event_id, n.id, null from written n
+        select n.event_id, n.id, null, n.entry from written n
     loop
         if refused is not null then
-            raise exception using errcode = '55000', message = format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', refused),
+            raise exception using errcode = '55000', message =
+                format('postrider: letter %s has no pending investigation, or a redrive of that is on its way', refused),
                 hint = 'postrider dlq requeue sends messages again, one after the other.';
         end if;
-        if id > 0 and not owed then
-            owed := true;
-            perform postrider.access_owe();
+        if id > 0 then
+            sent := array_append(sent, entry);
         end if;
         return next;
     end loop;
+    if cardinality(sent) > 0 then
+        perform postrider.access_owe('{dlq.requeue}', 'entry', sent);
+    end if;
 end $$;
 comment on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) is
 'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. If a letter has no pending investigation, or a redrive of that is on its way, nothing is written. The caller notes the redrives in the same transaction. A key or value that a letter only refers to comes from its event. If that event is gone, 0 is returned for the letter; if the payload is beyond the limit, -1; neither is written. With p_edited the payload of all is p_payload instead. Headers that are given for a letter replace its own. postrider-redrive-of says what the message was first sent as, and postrider-redrive-for which consumer group gave it up. p_traceparent is the span of the redrive: the new trace of each message that has a traceparent begins with it. Null begins one trace for each.';

@@ -29,7 +29,7 @@ begin
     if closing is null then
         return;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{group.resolve}', 'group', array[p_group::text]);
     return query
     update postrider.dlq_entry e
     set resolution_status = p_status::postrider.dlq_resolution_status, resolution_timestamp = now(), updated_at = now(),

@@ -1,5 +1,6 @@
+-- It returns one row: taken for a thousand, the view was compiled (jit) before each reading, which took seconds.
 create or replace function postrider.dlq_retry_figures() returns table(as_of timestamptz, content jsonb)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer rows 1 set search_path = pg_catalog, pg_temp as $$
     with summary as materialized (
         select s.as_of, s.content from postrider.dashboard_figures('dlq') s
     )

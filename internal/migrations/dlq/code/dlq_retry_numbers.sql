@@ -5,8 +5,10 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
         from postrider.dlq_letter l where l.dlq_entry_uuid is not null group by l.dlq_entry_uuid
     ), entries as (
         select e.dlq_entry_uuid, e.dlq_reason, e.resolution_status,
-               case when e.subject_type = 'event' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end as event_id,
-               case when e.subject_type = 'task' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.subject_id::uuid end as task_uuid
+               case when e.subject_type = 'event' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                   then e.subject_id::uuid end as event_id,
+               case when e.subject_type = 'task' and e.subject_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+                   then e.subject_id::uuid end as task_uuid
         from postrider.dlq_entry e
     )
     select e.dlq_reason,
@@ -17,7 +19,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
     left join letters l on l.dlq_entry_uuid = e.dlq_entry_uuid
     left join postrider.dlq_redrive r on r.dlq_entry_uuid = e.dlq_entry_uuid and r.generation = 1
     left join postrider.task_retry_counts(array(select n.task_uuid from entries n where n.task_uuid is not null)) t on t.task_uuid = e.task_uuid
-    left join postrider.outbox_given_up(array(select n.event_id from entries n where n.event_id is not null and n.resolution_status = 'pending')) g(event_id)
+    left join postrider.outbox_given_up(array(select n.event_id from entries n where n.event_id is not null
+        and n.resolution_status = 'pending')) g(event_id)
         on g.event_id = e.event_id
     group by e.dlq_reason
 $$;

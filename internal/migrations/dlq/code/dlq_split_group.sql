@@ -6,7 +6,7 @@ declare
     moving uuid[];
     target uuid;
 begin
-    perform postrider.access_owe();
+    perform postrider.access_owe('{group.split}', 'group', array[p_group::text]);
     insert into postrider.dlq_group (fingerprint, fingerprint_version, parts, title, topic, error_code, word, first_seen_at, last_seen_at, opened_at)
     select p_fingerprints[1], p_version, p_parts, p_title, g.topic, g.error_code, p_word, g.last_seen_at, g.last_seen_at, '-infinity'
     from postrider.dlq_group g where g.dlq_group_uuid = p_group
@@ -30,7 +30,8 @@ begin
     -- Of a mixed group, these may have another topic or code than it.
     update postrider.dlq_group g set mixed = true
     where g.dlq_group_uuid = target
-      and exists (select from postrider.dlq_entry e where e.dlq_entry_uuid = any (moving) and (e.topic, e.error_code) is distinct from (g.topic, g.error_code));
+      and exists (select from postrider.dlq_entry e
+                  where e.dlq_entry_uuid = any (moving) and (e.topic, e.error_code) is distinct from (g.topic, g.error_code));
     if postrider.dlq_move_entries(moving, target) < cardinality(p_entries) then
         raise exception using errcode = '55000', message = format('postrider: not all of the investigations are in group %s', p_group);
     end if;

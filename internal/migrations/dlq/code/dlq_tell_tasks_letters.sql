@@ -1,5 +1,6 @@
 create or replace function postrider.dlq_tell_tasks_letters() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
     told record;
     superseded record;
@@ -11,7 +12,8 @@ begin
     into told
     from added a
     left join lateral (
-        select e.subject_type, e.subject_id, e.resolution_status from postrider.dlq_entry e where e.dlq_entry_uuid = a.dlq_entry_uuid limit 1) e on true
+        select e.subject_type, e.subject_id, e.resolution_status from postrider.dlq_entry e
+        where e.dlq_entry_uuid = a.dlq_entry_uuid limit 1) e on true
     where a.letter_id like 'event:%' or a.letter_id like 'task:%' or e.subject_type = 'task';
     if told.letters is not null then
         select array_agg(r.entry_uuid) as entries, array_agg(r.superseded_by) as actors into superseded

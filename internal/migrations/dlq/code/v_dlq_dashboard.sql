@@ -16,8 +16,10 @@ with summary as materialized (
     group by c.dlq_reason having sum(c.entries) > 0
 )
 select c.dlq_reason, c.total_entries, c.pending, coalesce(n.requeued, 0) as requeued, c.permanent_failures, n.avg_retries,
-       (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason, e.dlq_timestamp limit 1) as oldest_entry,
-       (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason desc, e.dlq_timestamp desc limit 1) as newest_entry,
+       (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason,
+           e.dlq_timestamp limit 1) as oldest_entry,
+       (select e.dlq_timestamp from postrider.dlq_entry e where e.dlq_reason = c.dlq_reason order by e.dlq_reason desc,
+           e.dlq_timestamp desc limit 1) as newest_entry,
        c.manually_resolved, c.cancelled,
        (select s.as_of from summary s) as retries_as_of
 from counted c

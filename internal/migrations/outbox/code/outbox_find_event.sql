@@ -26,7 +26,8 @@ begin
             select min(e.id), max(e.id) + 1 into v_low, v_high from postrider.outbox_event e;
             while v_low < v_high loop
                 v_last := v_low + (v_high - v_low) / 2;
-                select e.id, e.created_at into v_id, v_found from postrider.outbox_event e where e.id >= v_last and e.id < v_high order by e.id limit 1;
+                select e.id, e.created_at into v_id, v_found from postrider.outbox_event e where e.id >= v_last and e.id < v_high
+                    order by e.id limit 1;
                 if not found or v_found >= v_edge then
                     v_high := v_last;
                 else

@@ -14,7 +14,7 @@ begin
             detail = format('it holds a %s; only circuit breakers and whole topics are given up', h.scope),
             hint = 'Skip single events, or release the hold.';
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{outbox.give_up}', 'hold', array[hold::text]);
     update postrider.outbox_hold o set asked = 'give_up', next_probe_at = clock_timestamp() where o.hold_id = hold;
     return query select h.scope, h.topic, h.cause, (select count(*) from postrider.outbox_exception x where x.hold_id = hold);
 end $$;

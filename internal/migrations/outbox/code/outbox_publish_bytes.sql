@@ -14,12 +14,12 @@ begin
         perform postrider.outbox_check_headers(headers);
     end if;
     if exists (select from postrider.outbox_own_topic o where o.topic = outbox_publish_bytes.topic) then
-        raise exception using errcode = '22023', message = format('postrider: topic %s is one that Postrider itself writes', outbox_publish_bytes.topic),
+        raise exception using errcode = '22023', message = format('postrider: topic %s is one that Postrider itself writes',
+            outbox_publish_bytes.topic),
             hint = 'Services write to topics of their own.';
     end if;
-    -- Through a name that need not be there: the tasks' room may be absent.
-    if task_uuid is not null and to_regprocedure('postrider.task_max_attempts(uuid)') is not null then
-        execute 'select postrider.task_max_attempts($1)' into attempts using task_uuid;
+    if task_uuid is not null then
+        attempts := postrider.outbox_task_attempts(task_uuid);
     end if;
     if idempotency_key is null then
         insert into postrider.outbox_event (topic, key, payload, headers, max_attempts, available_at, task_uuid)

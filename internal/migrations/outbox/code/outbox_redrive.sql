@@ -30,12 +30,13 @@ begin
     elsif h.cause is distinct from 'halted' or h.draining or h.asked is not null then
         why := 'it does not halt its key, so later events of the key may have gone; send its content as a new event instead';
     elsif halting is distinct from event then
-        why := format('its key is halted by event %s, which alone can be redriven; send the content of this one as a new event instead', coalesce(halting, 0));
+        why := format('its key is halted by event %s, which alone can be redriven; send the content of this one as a new event instead',
+            coalesce(halting, 0));
     end if;
     if why is not null then
         raise exception using errcode = '55000', message = format('postrider: event %s cannot be redriven', event), detail = why;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{outbox.redrive, dlq.requeue}', 'event', array[event::text]);
     -- The hold goes on until the event is acknowledged.
     update postrider.outbox_hold o set cause = 'redrive', next_probe_at = clock_timestamp() where o.hold_id = h.hold_id;
     update postrider.outbox_exception o

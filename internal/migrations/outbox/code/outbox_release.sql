@@ -10,7 +10,7 @@ begin
     where h.hold_id = hold
     returning h.scope, h.topic, h.key, h.cause, h.draining or h.cause in ('halted', 'redrive', 'circuit_breaker');
     if found then
-        perform postrider.access_owe();
+        perform postrider.access_owe('{outbox.release}', 'hold', array[hold::text]);
     end if;
 end $$;
 comment on function postrider.outbox_release(bigint) is

@@ -26,7 +26,7 @@ begin
                 'States of a template of its own are known once it was applied: postrider template apply.');
         end if;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{namespace.apply}', 'namespace', array[p_name]);
     insert into postrider.tasker_task_namespaces as n (name, lifecycle, description)
     values (p_name, coalesce(p_lifecycle, '{}'), p_description)
     on conflict (name) do update

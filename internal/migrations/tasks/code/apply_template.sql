@@ -47,7 +47,7 @@ begin
     select * into v_template from postrider.tasker_named_tasks t
     where t.task_namespace_uuid = v_namespace_uuid and t.name = v_name and t.version = v_version for no key update;
     if not found then
-        perform postrider.access_owe();
+        perform postrider.access_owe('{template.apply}', 'template', array[v_own]);
         v_id := case when v_machine is null then postrider.template_builtin() else postrider.template_store_machine(v_own, v_machine) end;
         insert into postrider.tasker_named_tasks (task_namespace_uuid, name, version, description, configuration, state_machine_id)
         values (v_namespace_uuid, v_name, v_version, p_configuration->>'description', p_configuration, v_id)
@@ -70,7 +70,7 @@ begin
     end if;
     if v_id <> v_template.state_machine_id or v_template.configuration <> p_configuration
        or v_template.description is distinct from p_configuration->>'description' then
-        perform postrider.access_owe();
+        perform postrider.access_owe('{template.apply}', 'template', array[v_own]);
         update postrider.tasker_named_tasks t
         set configuration = p_configuration, description = p_configuration->>'description', state_machine_id = v_id, updated_at = clock_timestamp()
         where t.named_task_uuid = v_template.named_task_uuid;

@@ -25,7 +25,7 @@ begin
             t.cancelled_state, postrider.task_machine_allows(t.state_machine_id, t.state)),
             hint = 'Move it first to a state from which that is allowed: postrider task transition.';
     end if;
-    perform postrider.access_owe(p_service => true);
+    perform postrider.access_owe('{task.cancel}', 'task', array[p_task_uuid::text], p_service => true);
     perform postrider.steps_set(p_task_uuid, array(
         select s.workflow_step_uuid from postrider.tasker_workflow_steps s
          where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually', 'cancelled')), 'cancelled', false,

@@ -55,7 +55,7 @@ begin
         raise exception using errcode = '23505', message = format('postrider: there is a task %s already', v_task),
             hint = 'Leave p_task_uuid out to get a new one; to create a task only once, give an idempotency key.';
     end if;
-    perform postrider.access_owe(p_service => true);
+    perform postrider.access_owe('{task.create}', 'task', array[v_task::text], p_service => true);
     insert into postrider.tasker_task_transitions (task_uuid, to_state, metadata, sort_key, most_recent, created_at)
     values (v_task, n.initial_state, v_meta, 1, true, v_now);
     with step as (

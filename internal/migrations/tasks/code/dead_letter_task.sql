@@ -60,7 +60,7 @@ begin
                 when t.retryable then 'Its investigation was closed. One more can be opened once it has moved: postrider task retry, or an action on one of its steps.'
                 else 'Its investigation was closed. One more can be opened once it has moved: postrider task step, or postrider task transition.' end;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{task.dead_letter}', 'task', array[p_task_uuid::text]);
     if t.target is not null and t.target <> t.state and v_kind <> 'failed' then
         perform postrider.task_move(p_task_uuid, t.target, jsonb_build_object(
             'actor', p_actor, 'reason', 'manual_dlq', 'error_reason', v_reason,

@@ -55,6 +55,10 @@ begin
     p_steps_in_process_threshold_minutes := v_settings.steps_in_process_minutes;
     p_task_max_lifetime_hours := v_settings.task_max_lifetime_hours;
 
+    if not p_dry_run then
+        perform postrider.tasks_merge_counts();
+    end if;
+
     -- Two walks: along the stays, then along the ages for the rest of the batch. Locks are taken one by
     -- one as the rows come, so never more of them than the batch is large. A task that another
     -- session has locked is found in a later pass.
@@ -184,6 +188,8 @@ begin
                          case when r.moves then n.failed_kind end,
                          t.sort_key, d.minutes, d.threshold, d.kind, d.source, r.reason, r.rule, d.other_at, r.moves,
                          w.letter_id, case when w.letter_id is not null then postrider.outbox_event_id() end,
+                         case when r.moves and w.letter_id is not null then 'move_to_dlq' when r.moves then 'transition_to_error'
+                              when w.letter_id is not null then 'manual_review' else 'flag' end,
                          extract(epoch from v_now - t.began)::double precision,
                          case d.kind when 'state' then 'STALE_STATE' else 'STALE_LIFETIME' end,
                          e.error_reason,
@@ -213,13 +219,18 @@ begin
                  || case when r.reason <> 'worker_unavailable' then ''
                          when r.silent_minutes is null then ' No worker of the namespace was ever heard of.'
                          else format(' No worker of the namespace was heard of for %s minutes.', r.silent_minutes) end as error_reason offset 0) e
-      cross join lateral ( -- as task_dead_letter: a letter of this stay and reason is written once
+      cross join lateral ( -- as task_dead_letter: a letter of this stay and reason is written once. A stay whose clock was restarted has another.
           select case when i.letter_id <> all (t.dead_letters) then i.letter_id end as letter_id
-            from (select case when r.letter then format('task:%s:%s:%s', t.task_uuid, t.sort_key, r.reason) end as letter_id) i offset 0) w
+            from (select case when r.letter then concat_ws(':', 'task', t.task_uuid, t.sort_key, r.reason,
+                                                           floor(extract(epoch from t.stay_from) * 1000)) end as letter_id) i offset 0) w
      where x.by_state or x.by_age;
 
     if not p_dry_run and cardinality(v_stale) > 0 then
-        perform postrider.access_owe();
+        perform postrider.access_owe('{task.detect_stale}', 'task');
+        insert into postrider.tasker_task_counts (kind, state, outcome, tasks)
+        select 'stale', c.state, c.action, count(*) from unnest(v_stale) c group by c.state, c.action
+        union all
+        select 'dead_letter', c.state, c.reason::text, count(*) from unnest(v_stale) c where c.letter_id is not null group by c.state, c.reason;
         if v_settings.emit_events then
             perform postrider.outbox_insert(array_agg(i.event_id), array_agg('task'::text), array_agg(i.topic), array_agg(convert_to(i.task_uuid::text, 'UTF8')),
                    array_agg(convert_to(json_build_object('task_uuid', i.task_uuid, 'namespace_name', i.namespace_name, 'task_name', i.task_name,
@@ -294,9 +305,7 @@ begin
     end if;
 
     return query
-    select c.task_uuid, c.namespace_name::varchar, c.task_name::varchar, c.state::varchar, c.minutes, c.threshold,
-           case when c.moves and c.letter_id is not null then 'move_to_dlq' when c.moves then 'transition_to_error'
-                when c.letter_id is not null then 'manual_review' else 'flag' end::varchar,
+    select c.task_uuid, c.namespace_name::varchar, c.task_name::varchar, c.state::varchar, c.minutes, c.threshold, c.action::varchar,
            not p_dry_run and c.letter_id is not null,
            not p_dry_run and c.moves,
            c.threshold_kind::varchar, c.threshold_source::varchar, c.reason, c.age

@@ -8,7 +8,7 @@ begin
     v_before := (select k.state from postrider.tasker_tasks k where k.task_uuid = p_task_uuid);
     v_after := postrider.task_follow_steps(p_task_uuid, false);
     if v_after <> v_before then
-        perform postrider.access_owe(p_service => true);
+        perform postrider.access_owe('{task.evaluate}', 'task', array[p_task_uuid::text], p_service => true);
     end if;
     return v_after;
 end $$;

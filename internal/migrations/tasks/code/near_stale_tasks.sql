@@ -35,5 +35,5 @@ begin
             order by coalesce(t.resumed_at, t.created_at) limit p_limit) t) c;
 end $$;
 comment on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) is
-'How many tasks are past a share of the threshold of their state, and of their lifetime; a task may be in both. Of each template and state no more than p_limit are counted. Thresholds that are null are those of tasker_settings.';
+'How many tasks are past a share of the threshold of their state, and of their lifetime; a task may be in both. Of each template and state no more than p_limit are counted. A threshold that is null comes from tasker_settings.';
 revoke all on function postrider.near_stale_tasks(double precision, integer, integer, integer, integer, integer) from public;

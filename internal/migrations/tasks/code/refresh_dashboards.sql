@@ -23,8 +23,9 @@ begin
     end if;
     update postrider.dashboard_summary set as_of = v_began, content = v_content,
         took_ms = (extract(epoch from clock_timestamp() - v_began) * 1000)::integer where name = 'dlq';
+    perform postrider.tasks_merge_counts();
     return true;
 end $$;
 comment on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) is
-'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the default thresholds given, or those of tasker_settings. False, and nothing is done, if they are younger than p_min_age or another session is renewing them.';
+'Renews the summaries behind v_task_staleness_monitoring and v_dlq_dashboard, with the default thresholds given, or the ones of tasker_settings. False, and nothing is done, if they are younger than p_min_age or another session is renewing them. It also merges rows of tasker_task_counts, where they are many.';
 revoke all on function postrider.refresh_dashboards(integer, integer, integer, integer, interval) from public;

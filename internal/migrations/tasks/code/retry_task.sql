@@ -19,9 +19,10 @@ begin
         raise exception using errcode = '22023',
             message = format('postrider: task %s is %s and cannot be retried: machine %s retries from %s', p_task_uuid, t.state, t.machine,
                              coalesce(nullif(array_to_string(t.retryable_states, ', '), ''), 'no state')),
-            hint = 'To go on with single steps: postrider task step.';
+            hint = case when exists (select from postrider.tasker_workflow_steps s where s.task_uuid = p_task_uuid)
+                        then 'To go on with single steps: postrider task step.' else 'Its history says how it came there: postrider task show.' end;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{task.retry}', 'task', array[p_task_uuid::text]);
     perform postrider.steps_set(p_task_uuid, array(
         select s.workflow_step_uuid from postrider.tasker_workflow_steps s
          where s.task_uuid = p_task_uuid and s.status not in ('complete', 'resolved_manually')

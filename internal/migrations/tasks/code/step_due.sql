@@ -12,7 +12,7 @@ begin
         if cardinality(v_waits) > 0 then
             raise exception using errcode = '55000',
                 message = format('postrider: cannot %s step %s (%s): it waits for %s', p_what, p_step.step_name, p_step.workflow_step_uuid, array_to_string(v_waits, ', ')),
-                hint = 'These must be done first; get_ready_steps has those whose turn it is.';
+                hint = 'These must be done first; get_ready_steps has the steps whose turn it is.';
         end if;
     end if;
 end $$;

@@ -27,6 +27,7 @@ begin
     end if;
     update postrider.tasker_tasks k set dead_letters = k.dead_letters || v_letter where k.task_uuid = p_task_uuid;
     insert into postrider.tasker_letter (letter_id, task_uuid) values (v_letter, p_task_uuid) on conflict do nothing;
+    insert into postrider.tasker_task_counts (kind, state, outcome, tasks) values ('dead_letter', p_original_state, p_reason, 1);
     v_body := jsonb_build_object('letter_id', v_letter, 'task_uuid', p_task_uuid, 'namespace_name', t.namespace, 'task_name', t.template,
         'version', t.version, 'dlq_reason', p_reason, 'original_state', p_original_state, 'dead_lettered_at', v_now,
         'error_code', left(p_error_code, 200), 'error_message', left(p_error_message, 10000), 'metadata', p_metadata,
@@ -40,5 +41,5 @@ begin
     return v_id;
 end $$;
 comment on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) is
-'Internal. Writes a task''s dead letter, with its snapshot, into the outbox, bound for the dead-letter topic, and returns its event id. One letter per stay (p_sort_key is the number of the transition by which the stay in p_original_state began) and reason: null if that one was written before. Under 900 kB: a larger snapshot is cut, and the letter says what it leaves out.';
+'Internal. Writes a task''s dead letter, with its snapshot, into the outbox, bound for the dead-letter topic, and returns its event id. One letter per stay (p_sort_key is the number of the transition by which the stay in p_original_state began) and reason: null if that one was written before. The detector adds stay_from to the id where the clock of the stay was restarted. Under 900 kB: a larger snapshot is cut, and the letter says what it leaves out.';
 revoke all on function postrider.task_dead_letter(uuid, postrider.dlq_reason, text, integer, text, text, jsonb) from public;

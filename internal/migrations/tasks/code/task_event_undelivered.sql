@@ -49,6 +49,8 @@ begin
             'error', jsonb_build_object('category', 'pipeline_failed', 'reason', v_short, 'retry_count', p_attempts,
                                         'topic', p_topic, 'event_id', p_event_id, 'class', p_class, 'code', p_code,
                                         'message', left(p_message, 2000))));
+        insert into postrider.tasker_task_counts (kind, state, outcome, tasks) -- the reason that the event's dead letter has
+        values ('dead_letter', t.state, postrider.task_event_reason(p_class, p_code), 1);
         outcome := 'moved';
         detail := format('from %s to %s', t.state, t.target);
     end if;

@@ -44,7 +44,8 @@ begin
          order by f.state_entered_at desc limit 1;
         v_code := case v_wanted when 'error' then 'MAX_RETRIES_EXCEEDED' else 'FAILED_FOR_GOOD' end;
         perform postrider.task_dead_letter(p_task_uuid, 'max_retries_exceeded', t.state, t.sort_key, v_code,
-            case v_wanted when 'error' then format('step %s failed and its %s retries are spent: %s', v_step.step_name, v_step.max_retries, v_step.error)
+            case v_wanted when 'error' then format('step %s failed and %s: %s', v_step.step_name, case v_step.max_retries when 0 then 'has no retries'
+                    when 1 then 'its retry is spent' else format('its %s retries are spent', v_step.max_retries) end, v_step.error)
                           else format('step %s failed for good: %s', v_step.step_name, v_step.error) end,
             coalesce(p_metadata, '{}') || jsonb_build_object('error', jsonb_build_object('category', 'fatal', 'reason', v_code,
                 'retry_count', v_step.retry_count, 'step', v_step.step_name)));

@@ -21,8 +21,8 @@ begin
     end if;
     if p_what in ('enqueue', 'start') and t.kind = 'failed' then
         raise exception using errcode = '55000',
-            message = format('postrider: cannot %s a step: task %s is %s and waits for somebody', p_what, p_task_uuid, t.state),
-            hint = 'Somebody has to act on its steps first: postrider task step retry.';
+            message = format('postrider: cannot %s a step: task %s is %s and waits for a person', p_what, p_task_uuid, t.state),
+            hint = 'Act on its steps first: postrider task step retry.';
     end if;
 end $$;
 comment on function postrider.task_lock(uuid, text) is

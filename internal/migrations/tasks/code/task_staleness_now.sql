@@ -68,5 +68,5 @@ begin
     from counted c;
 end $$;
 comment on function postrider.task_staleness_now(integer, integer, integer, integer) is
-'The figures of v_task_staleness_monitoring, counted now over every live task, with the default thresholds given, or those of tasker_settings, and its warn_percent. A stay counts as 0 to 525600000 minutes, whatever the clock said. With a million live tasks it takes about a second.';
+'The figures of v_task_staleness_monitoring, counted now over every live task, with the default thresholds given, or the ones of tasker_settings, and its warn_percent. A stay counts as 0 to 525600000 minutes, whatever the clock said. With a million live tasks it takes about a second.';
 revoke all on function postrider.task_staleness_now(integer, integer, integer, integer) from public;

@@ -26,5 +26,5 @@ begin
     end if;
 end $$;
 comment on function postrider.task_supersede_letters(uuid, text) is
-'Internal. A task is retried, by p_actor: the investigations of its dead letters, and of the events whose loss moved it, have nothing left to be done. The desk closes those that are pending now, and the others when their letters are recorded.';
+'Internal. A task is retried, by p_actor: the investigations of its dead letters, and of the events whose loss moved it, have nothing left to be done. The desk closes the pending ones now, and the others when their letters are recorded.';
 revoke all on function postrider.task_supersede_letters(uuid, text) from public;

@@ -27,7 +27,7 @@ begin
     if t.state <> p_from_state then
         return false;
     end if;
-    perform postrider.access_owe(p_service => true);
+    perform postrider.access_owe('{task.transition}', 'task', array[p_task_uuid::text], p_service => true);
     perform postrider.task_move(p_task_uuid, p_to_state, p_metadata);
     return true;
 end $$;

@@ -10,7 +10,7 @@ begin
     if v_flagged is null then
         return false;
     end if;
-    perform postrider.access_owe();
+    perform postrider.access_owe('{task.unflag}', 'task', array[p_task_uuid::text]);
     update postrider.tasker_tasks k
        set stale_flagged_at = null, stale_rule = '', stale_until = null, stay_from = v_now, resumed_at = v_now, updated_at = v_now
      where k.task_uuid = p_task_uuid;

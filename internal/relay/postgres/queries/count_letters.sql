@@ -5,5 +5,6 @@ with recursive t(topic) as (
     select (select e.topic from postrider.outbox_exception e
             where e.state = 'exhausted' and e.topic > t.topic order by e.topic limit 1)
     from t where t.topic is not null)
-select t.topic, (select count(*) from (select from postrider.outbox_exception e where e.state = 'exhausted' and e.topic = t.topic limit 100001) counted)
+select t.topic, (select count(*) from (select from postrider.outbox_exception e where e.state = 'exhausted' and e.topic = t.topic
+    limit 100001) counted)
 from t where t.topic is not null

@@ -6,7 +6,8 @@ select p.number, p.term, p.position, p.gaps::text,
                      'ended', exists (select from postrider.outbox_receipt e where e.note = 'ended' and e.term = r.term and e.number >= r.number)) order by r.number desc)
                  from (select * from postrider.outbox_receipt r where r.note = 'began' order by r.number desc limit 40) r), '[]')::text,
        coalesce((select jsonb_agg(r.trying order by r.number desc)
-                 from (select r.trying, r.number from postrider.outbox_receipt r where r.note = 'trying' order by r.number desc limit 100) r), '[]')::text,
+                 from (select r.trying, r.number from postrider.outbox_receipt r where r.note = 'trying' order by r.number desc
+                     limit 100) r), '[]')::text,
        case when pg_catalog.has_sequence_privilege(pg_catalog.to_regclass('postrider.outbox_event_id_seq'), 'usage, select')
             then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end
 from postrider.outbox_progress p

@@ -10,11 +10,13 @@ select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uu
        case when pg_catalog.has_sequence_privilege(pg_catalog.to_regclass('postrider.outbox_event_id_seq'), 'usage, select')
             then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end as about
 union all
-(select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
+(select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end,
+    case when octet_length(e.payload) < $5::int then e.payload::bytea end,
         case when pg_column_size(e.headers) > 5 then e.headers::jsonb end,
         case when e.available_at is not null or e.max_attempts is not null or e.task_uuid is not null or e.kind <> 'event'
                   or octet_length(e.payload) >= $5::int or octet_length(e.key) >= $5::int
-             then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
+             then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null
+                 or e.task_uuid is not null then 2 else 0 end
                   + case e.kind when 'task' then 4 when 'redrive' then 8 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
                          then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
@@ -22,11 +24,13 @@ union all
  cross join lateral (select * from postrider.outbox_event o where o.id between g.lowest and g.highest order by o.id limit $4::int) e
  limit $4::int)
 union all
-(select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end, case when octet_length(e.payload) < $5::int then e.payload::bytea end,
+(select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end,
+    case when octet_length(e.payload) < $5::int then e.payload::bytea end,
         case when pg_column_size(e.headers) > 5 then e.headers::jsonb end,
         case when e.available_at is not null or e.max_attempts is not null or e.task_uuid is not null or e.kind <> 'event'
                   or octet_length(e.payload) >= $5::int or octet_length(e.key) >= $5::int
-             then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null or e.task_uuid is not null then 2 else 0 end
+             then case when e.available_at > clock_timestamp() then 1 else 0 end + case when e.max_attempts is not null
+                 or e.task_uuid is not null then 2 else 0 end
                   + case e.kind when 'task' then 4 when 'redrive' then 8 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
                          then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end

@@ -6,28 +6,33 @@ with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::int[]) as h(hold_id, behind, until, events)
 ), wanted as materialized (
     select h.hold_id, x.id from asked h
-    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.id <= h.until and x.state = 'parked' and x.sending_since is null
+    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.id <= h.until
+        and x.state = 'parked' and x.sending_since is null
                         order by x.id limit h.events) x
 ), locked as materialized (
     select h.hold_id, x.id from asked h
-    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.id <= h.until and x.state = 'parked' and x.sending_since is null
+    cross join lateral (select x.id from postrider.outbox_exception x where x.hold_id = h.hold_id and x.id > h.behind and x.id <= h.until
+        and x.state = 'parked' and x.sending_since is null
                         order by x.id limit h.events for update skip locked) x
 ), first_of_others as materialized (
     select w.hold_id, min(w.id) as id from wanted w where w.id <> all (array(select l.id from locked l)) group by w.hold_id
 ), waiting as (
     select l.id from locked l left join first_of_others o on o.hold_id = l.hold_id where o.id is null or l.id < o.id
     union all
-    select s.id from (select x.id from postrider.outbox_exception x where x.state = 'scheduled' and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
+    select s.id from (select x.id from postrider.outbox_exception x where x.state = 'scheduled'
+        and x.next_attempt_at <= (select clock_timestamp()) and x.sending_since is null
      order by x.next_attempt_at, x.id limit $5::int for update skip locked) s
     union all
     -- One that failed and is to wait for longer than $7 microseconds is due: the clock was put back.
     select s.id from (select x.id from postrider.outbox_exception x
-     where x.state = 'scheduled' and x.next_attempt_at > (select clock_timestamp()) + $7::bigint * interval '1 microsecond' and x.attempts > 0 and x.sending_since is null
+     where x.state = 'scheduled' and x.next_attempt_at > (select clock_timestamp()) + $7::bigint * interval '1 microsecond'
+         and x.attempts > 0 and x.sending_since is null
      order by x.next_attempt_at, x.id limit $5::int for update skip locked) s
 ), sized as (
     select w.id, sum(s.bytes) over (order by w.id) - s.bytes as before
     from waiting w
-    cross join lateral (select coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key), octet_length(e.key), 0) as bytes
+    cross join lateral (select coalesce(octet_length(x.payload), octet_length(e.payload), 0) + coalesce(octet_length(x.key),
+        octet_length(e.key), 0) as bytes
                         from postrider.outbox_exception x
                         left join lateral (select o.key, o.payload from postrider.outbox_event o where o.id = x.id offset 0) e on true
                         where x.id = w.id offset 0) s

@@ -6,7 +6,8 @@ with pending as (
 ), gaps as (
     select count(*) as events, min(e.created_at) as since
     from (select e.created_at from postrider.outbox_progress p cross join unnest(p.gaps) gap
-          cross join lateral (select e.created_at from postrider.outbox_event e where e.id >= lower(gap) and e.id < upper(gap) limit $1::int) e limit $1::int) e
+          cross join lateral (select e.created_at from postrider.outbox_event e where e.id >= lower(gap) and e.id < upper(gap)
+              limit $1::int) e limit $1::int) e
 ), first_pending as (
     select min(e.created_at) as since
     from (select e.created_at, e.available_at from postrider.outbox_event e
@@ -21,7 +22,8 @@ with pending as (
     from (select h.hold_id from (select h.hold_id, h.cause, h.draining from postrider.outbox_hold h order by h.hold_id limit 10 * $1::int) h
           where h.cause <> 'halted' or h.draining order by h.hold_id limit $1::int) h
     cross join lateral (
-        select coalesce(x.created_at, (select e.created_at from postrider.outbox_event e where e.id = x.id)) as since from postrider.outbox_exception x
+        select coalesce(x.created_at, (select e.created_at from postrider.outbox_event e where e.id = x.id)) as since
+            from postrider.outbox_exception x
         where x.hold_id = h.hold_id order by x.id limit 1) x
 ), scheduled as (
     select count(*) as events, min(x.next_attempt_at) filter (where x.next_attempt_at <= clock_timestamp()) as since

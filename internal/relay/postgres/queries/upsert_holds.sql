@@ -1,6 +1,7 @@
 -- Holds of dead-letter topics, which any relay puts in place and renews. In one order everywhere, so that two relays that
 -- meet the same fault wait and do not deadlock.
-insert into postrider.outbox_hold as h (scope, topic, key, partition, partitions, code, cause, error_code, error, event_id, probes, draining, next_probe_at)
+insert into postrider.outbox_hold as h (scope, topic, key, partition, partitions, code, cause, error_code, error, event_id, probes,
+    draining, next_probe_at)
 select f.scope, f.topic, f.key, f.partition, f.partitions, f.code, f.cause, f.error_code, f.error, f.event_id, f.probes, f.draining,
        coalesce(clock_timestamp() + f.wait * interval '1 microsecond', 'infinity')
 from unnest($1::text[], $2::text[], $3::bytea[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[], $10::uuid[], $11::int[],

@@ -26,13 +26,13 @@ with recursive template as (
         select a.archived_at, a.task_uuid from postrider.tasker_tasks_archive a
         where a.namespace_name = s.namespace_name and a.task_name = s.task_name and a.final_state = s.final_state
           and (a.archived_at, a.task_uuid) < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
-        order by a.archived_at desc, a.task_uuid desc limit $6::bigint) p
+        order by a.archived_at desc, a.task_uuid desc limit $6::bigint + $7::bigint) p
     order by p.archived_at desc, p.task_uuid desc
-    limit $6
+    limit $6 offset $7
 )
 select task_uuid, named_task_uuid, namespace_name, task_name, task_version, state,
        case when completed_at is null then 'failed' else 'terminal' end as kind, live, state_entered_at, sort_key, priority, retry_count,
-       context, metadata, idempotency_key, error_reason, stale_flagged_at, dead_letters, created_at, updated_at, completed_at, final_state, archived_at
+       context, metadata, idempotency_key, error_reason, stale_flagged_at, stay_from, resumed_at, dead_letters, created_at, updated_at, completed_at, final_state, archived_at
 from newest
 join postrider.tasker_tasks_archive using (task_uuid)
 order by archived_at desc, task_uuid desc

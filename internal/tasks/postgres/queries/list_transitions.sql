@@ -1,4 +1,8 @@
+-- The newest transitions of a task before number $2. Numbers have no gaps, so a range of them is read, whatever the statistics say.
+with newest as materialized (
+    select least($2::integer, (select k.sort_key + 1 from postrider.tasker_tasks k where k.task_uuid = $1::uuid)) as before
+)
 select task_transition_uuid, task_uuid, from_state, to_state, metadata, sort_key, most_recent, created_at, null::timestamptz as archived_at
 from postrider.tasker_task_transitions
-where task_uuid = $1::uuid
-order by sort_key
+where task_uuid = $1 and sort_key >= (select before - $3::integer from newest) and sort_key < (select before from newest)
+order by sort_key desc

@@ -1,3 +1,4 @@
+-- No row is returned where nothing changed. The selection in returning still sees the row as it was.
 update postrider.tasker_settings s
    set lifecycle_topic = $1::text, dlq_topic = $2::text, event_channel = $3::text, include_full_task_snapshot = $4::boolean,
        reason_max_retries_exceeded = $5::boolean, reason_dependency_cycle_detected = $6::boolean, warn_percent = $7::integer,
@@ -10,3 +11,4 @@ update postrider.tasker_settings s
         s.reason_staleness_timeout, s.reason_worker_unavailable)
        is distinct from ($1::text, $2::text, $3::text, $4::boolean, $5::boolean, $6::boolean, $7::integer, $8::integer, $9::integer, $10::integer,
         $11::integer, $12::integer, $13::boolean, $14::boolean, $15::boolean, $16::boolean, $17::boolean)
+returning (select to_jsonb(b) - 'only_row' from postrider.tasker_settings b), to_jsonb(s) - 'only_row'

@@ -1,0 +1,46 @@
+package api
+
+import "time"
+
+// Source is a database whose outbox is carried beside that of database.url, as one look at it found it.
+type Source struct {
+	// Name is the name of the source.
+	Name string `json:"name"`
+	// Database is its address, without a password.
+	Database string `json:"database"`
+	// Origin is where it stands in the settings, FILE:LINE.
+	Origin string `json:"origin"`
+	// OK says that it can be carried.
+	OK bool `json:"ok"`
+	// Reason is why it cannot be carried, in a word; null where it can.
+	Reason *string `json:"reason"`
+	// Error is why it cannot be carried, in full; null where it can.
+	Error *string `json:"error"`
+	// Led says that a relay leads it now.
+	Led bool `json:"led"`
+	// Leader is the relay that led it last; null where none did.
+	Leader *string `json:"leader"`
+	// LedSince is when that began; null where none did.
+	LedSince *time.Time `json:"led_since"`
+	// Pending is how many events wait for their turn.
+	Pending int64 `json:"pending"`
+	// Parked is how many events wait behind a hold.
+	Parked int64 `json:"parked"`
+	// Scheduled is how many events wait for their next attempt, or for their time.
+	Scheduled int64 `json:"scheduled"`
+	// Exhausted is how many events are given up, and wait for their dead letter to arrive.
+	Exhausted int64 `json:"exhausted"`
+	// DeadLettered is how many events are given up, and stay until their investigation is closed.
+	DeadLettered int64 `json:"dead_lettered"`
+	// Holds is how many holds there are.
+	Holds int64 `json:"holds"`
+	// OldestDueSeconds is the age of the oldest event that should have gone by now; 0 where there is none.
+	OldestDueSeconds float64 `json:"oldest_due_seconds"`
+}
+
+// Sources are the sources that the settings name, as one look at each found them.
+type Sources struct {
+	List[Source]
+	// LookedAt is when the look began.
+	LookedAt time.Time `json:"looked_at"`
+}

@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/cmd/internal/doctor"
+	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/internal/relay/postgres"
+)
+
+// looksAtOnce is how many databases are looked at at the same time.
+const looksAtOnce = 16
+
+// LookAtSources looks at the database of each source, in the order of names. What is wrong with one is in its own look.
+func LookAtSources(ctx context.Context, c config.Config) api.Sources {
+	began := time.Now().UTC()
+	looks := make([]api.Source, len(c.Sources))
+	free := make(chan struct{}, looksAtOnce)
+	var all sync.WaitGroup
+	for i, s := range c.Sources {
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			looks[i] = lookAt(ctx, c.Of(s), s)
+		})
+	}
+	all.Wait()
+	return api.Sources{List: api.ListOf(looks, ""), LookedAt: began}
+}
+
+// lookAtSources is LookAtSources for the sources of this process. A look that was given up is an error.
+func (a *App) lookAtSources(ctx context.Context) (api.Sources, error) {
+	found := LookAtSources(ctx, a.settingsNow())
+	return found, ctx.Err()
+}
+
+// settingsNow are the settings with the sources as they were read last.
+func (a *App) settingsNow() config.Config {
+	c := a.options.Config
+	if a.fleet != nil {
+		a.fleet.mu.Lock()
+		defer a.fleet.mu.Unlock()
+		c.Sources = a.fleet.sources
+	}
+	return c
+}
+
+func lookAt(ctx context.Context, c config.Config, s config.Source) api.Source {
+	look := api.Source{Name: s.Name, Database: s.Database.URL.String(), Origin: s.Origin()}
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	if err := readSource(ctx, c, &look); err != nil {
+		look.Reason, look.Error = api.OrNull(reasonOf(err)), api.OrNull(obs.OneLine(err.Error()))
+		return look
+	}
+	look.OK = true
+	return look
+}
+
+func readSource(ctx context.Context, c config.Config, l *api.Source) error {
+	if _, err := prepareDatabase(ctx, c.Database, false, slog.New(slog.DiscardHandler), Relay); err != nil {
+		return err
+	}
+	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), relayPool(c, 1))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var name string
+	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
+		Scan(&name, &l.Led, &l.Leader, &l.LedSince)
+	if err != nil {
+		return err
+	}
+	if name != "" && name != l.Name {
+		return fmt.Errorf("%w: this database is the source %s and not %s; a source keeps its name", errOtherName, name, l.Name)
+	}
+	status, err := postgres.NewStore(pool, postgres.StoreOptions{LetterTopic: c.DLQTopicOf}).Status(ctx)
+	l.Pending, l.Parked, l.Scheduled, l.Exhausted, l.DeadLettered = status.Pending, status.Parked, status.Scheduled, status.Exhausted, status.DeadLettered
+	l.Holds, l.OldestDueSeconds = status.HoldCount, status.OldestDueSeconds
+	return err
+}
+
+// sourceFinding says what a look found as the doctor says it.
+func sourceFinding(l api.Source) doctor.Finding {
+	waiting := l.Pending + l.Parked + l.Scheduled
+	f := doctor.Finding{Group: "sources", Check: l.Name, Verdict: doctor.OK, Says: fmt.Sprintf("led by %s, %d events wait", api.OrZero(l.Leader), waiting)}
+	switch {
+	case !l.OK:
+		f.Verdict, f.Says = doctor.Failed, api.OrZero(l.Reason)+": "+api.OrZero(l.Error)
+		f.Hint = "mend the database, its login or the settings at " + l.Origin + "; the other sources go on"
+	case !l.Led:
+		f.Verdict, f.Says = doctor.Warning, fmt.Sprintf("no relay leads it, %d events wait", waiting)
+		f.Hint = "see that postrider serve runs with this source and reaches its database; a source with sleep is led only while it is looked at"
+	}
+	return f
+}
+
+// addSources adds the looks at the sources to a report.
+func addSources(ctx context.Context, c config.Config, r *doctor.Report) {
+	for _, l := range LookAtSources(ctx, c).Items {
+		f := sourceFinding(l)
+		r.Findings = append(r.Findings, f)
+		switch f.Verdict {
+		case doctor.Failed:
+			r.Failed++
+		case doctor.Warning:
+			r.Warnings++
+		}
+	}
+	r.OK = r.Failed == 0
+}

@@ -1,0 +1,54 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+)
+
+// TestSourcesAreServed: the API shows the sources of the process as they are now, those that came after the start too, and
+// what is wrong with one of them.
+func TestSourcesAreServed(t *testing.T) {
+	t.Parallel()
+	desk, _ := newSource(t)
+	orders, _ := newSource(t)
+	file := newFleetFile(t, desk.URL, kafkatest.Kfake(t).Addrs...)
+	write := func(sources ...string) {
+		if err := os.WriteFile(file.path, []byte("sources:\n  - "+strings.Join(sources, "\n  - ")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(sourceLine("orders", orders.URL))
+	c, err := file.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := run(t, Options{Config: c, Roles: []Role{Relay, HTTP}, Reload: file.load, Logger: slog.New(slog.DiscardHandler)})
+	ann := newPerson(t, a, "ann", access.Admin)
+	shown := func() (all string) {
+		for _, item := range ann.ask("GET", "/sources", "")["items"].([]any) {
+			source := item.(map[string]any)
+			all += fmt.Sprintf("%v led %v %v; ", source["name"], source["led"], source["reason"])
+		}
+		return all
+	}
+	for _, step := range []struct{ more, want string }{
+		{"", "orders led true <nil>; "},
+		{sourceLine("away", "postgres://u:s3ntinel@127.0.0.1:1/d?connect_timeout=2"), "away led false away; orders led true <nil>; "},
+	} {
+		if step.more != "" {
+			write(sourceLine("orders", orders.URL), step.more)
+			a.Reload()
+		}
+		eventually(t, "the API shows "+step.want, func() (bool, string) { got := shown(); return got == step.want, got })
+	}
+	_, raw, err := ann.send(t.Context(), "GET", "/sources/away", "")
+	if text := string(raw); err != nil || !strings.Contains(text, `"name":"away"`) || strings.Contains(text, "s3ntinel") {
+		t.Errorf("%s, %v", text, err)
+	}
+}

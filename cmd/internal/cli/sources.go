@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/cmd/internal/app"
+	"github.com/postrider/postrider/cmd/internal/plural"
+)
+
+func (c *commands) sources() *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "sources",
+		Short: "Look at every database whose outbox is carried beside that of database.url",
+		Long: `Connects to each source of the settings, and shows whether a relay leads it, how much waits there, and
+what is wrong with it, in a word: away, slow, full, read_only, login, rights, connections, no_database, schema,
+version, name, rewound or error. Give it the settings of postrider serve (--config FILE).
+
+Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or setting.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			cfg, err := c.load(nil)
+			if err != nil {
+				return err
+			}
+			if len(cfg.Sources) == 0 {
+				return usagef("the settings have no sources; name them in the section sources of the file, or in the folder that its sources_dir names (--config FILE)")
+			}
+			found := app.LookAtSources(cmd.Context(), cfg)
+			looks := found.Items
+			if err := out.print(c.stdout, found, func(w io.Writer) error { return sourcesTable(w, looks) }); err != nil {
+				return err
+			}
+			for _, l := range looks {
+				if !l.OK {
+					return &spokenError{errors.New("a source cannot be carried")} // the table says which
+				}
+			}
+			return nil
+		},
+	}
+	out.bind(cmd)
+	return cmd
+}
+
+func sourcesTable(w io.Writer, looks []api.Source) error {
+	rows := make([][]string, len(looks))
+	wrong := 0
+	count := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for i, l := range looks {
+		if !l.OK {
+			wrong++
+			rows[i] = []string{l.Name, api.OrZero(l.Reason), "", "", "", "", ""}
+			continue
+		}
+		state, oldest := "not led", ""
+		if l.Led {
+			state = "led"
+		}
+		if l.OldestDueSeconds > 0 {
+			oldest = time.Duration(l.OldestDueSeconds * float64(time.Second)).Round(time.Second).String()
+		}
+		rows[i] = []string{l.Name, state, api.OrZero(l.Leader), count(l.Pending), count(l.Parked + l.Scheduled + l.Exhausted), count(l.DeadLettered), oldest}
+	}
+	if err := grid(w, []string{"SOURCE", "STATE", "LEADER", "PENDING", "HELD BACK", "DEAD", "OLDEST DUE"}, rows); err != nil {
+		return err
+	}
+	for _, l := range looks {
+		if !l.OK {
+			fmt.Fprintf(w, "\n%s (%s): %s\n", l.Name, visible(l.Origin), visible(api.OrZero(l.Error)))
+		}
+	}
+	if wrong > 0 {
+		_, err := fmt.Fprintf(w, "\n%s of %d cannot be carried. The others go on.\n", plural.Of(wrong, "source", "sources"), len(looks))
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
+)
+
+// TestSources: the command, and the doctor, name what is wrong with each source, with the rights of the relay's role, and
+// show no password.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	pgtest.Exec(t, db.Conn(t), `insert into postrider.outbox_event (topic, payload) values ('orders', 'waits')`)
+	file := settingsFile(t, fmt.Sprintf(`sources:
+  - {name: orders, url: %q, topics: {allow: ["*"]}}
+  - {name: away, url: "postgres://u:s3ntinel@127.0.0.1:1/d?connect_timeout=2", topics: {allow: ["*"]}}
+`, asRole(t, db, "postrider_relay")))
+	r := postrider(t, nil, "sources", "--config", file)
+	contains(t, r.stdout, "SOURCE", "orders", "not led", "away", "check that PostgreSQL runs there", "1 source of 2 cannot be carried")
+	if r.code != ExitFailure || strings.Contains(r.stdout+r.stderr, "s3ntinel") {
+		t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	r = postrider(t, nil, "sources", "--config", file, "-o", "json")
+	looks := decode[api.Sources](t, r.stdout).Items
+	if len(looks) != 2 || looks[0].Reason == nil || *looks[0].Reason != "away" || !looks[1].OK || looks[1].Pending != 1 || r.code != ExitFailure {
+		t.Errorf("exit code %d, %+v", r.code, looks)
+	}
+	r = postrider(t, nil, "doctor", "--config", file)
+	contains(t, r.stdout, "SOURCES", "✗ away: away:", "! orders: no relay leads it, 1 events wait", "1 failed")
+	if r = postrider(t, nil, "sources"); r.code != ExitUsage {
+		t.Errorf("without sources: exit code %d, %s", r.code, r.stderr)
+	}
+	if r = postrider(t, nil, "config", "show", "--config", file); r.code != ExitOK || strings.Contains(r.stdout, "s3ntinel") {
+		t.Errorf("config show: exit code %d, %s", r.code, r.stderr)
+	} else {
+		contains(t, r.stdout, "orders", "postgres://u:xxxxx@127.0.0.1:1/d")
+	}
+	if r = postrider(t, []string{"KAFKA_BROKERS=127.0.0.1:1"}, "serve", "--config", file); r.code != ExitFailure {
+		t.Errorf("serve with a desk's roles and no desk: exit code %d", r.code)
+	}
+	contains(t, r.stderr, "database.url is not set", "--roles relay,http")
+}
+
+// A signal has the sources read again at once. A broken file changes nothing and says why.
+func TestServeReadsSourcesAgain(t *testing.T) {
+	broker := kafkatest.Kfake(t)
+	db := pgtest.New(t)
+	line := fmt.Sprintf("  - {name: orders, url: %q, topics: {allow: [\"*\"]}}\n", db.URL)
+	file := settingsFile(t, "http: {api: false}\nsources:\n"+line)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stdout bytes.Buffer
+	logs, stderr := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		code := Run(ctx, []string{"serve", "--roles", "relay,http", "--http", "127.0.0.1:0", "--config", file, "--kafka-brokers", strings.Join(broker.Addrs, ",")}, nil, &stdout, stderr)
+		stderr.Close()
+		ended <- code
+	}()
+	rewrite := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Error(err)
+		}
+	}
+	steps := []struct {
+		sees string
+		do   func()
+	}{
+		{`"msg":"leading"`, func() { rewrite("http: {api: false}\nsources:\n" + line + "  - {name: billing}\n") }},
+		{"has no url", func() {
+			rewrite("http: {api: false}\nlog: {level: error}\nsources:\n" + strings.Replace(line, "}}", "}, limits: {connections: 5}}", 1))
+		}},
+		{"log.level", func() {}},
+		{`"changed":["orders"]`, cancel},
+	}
+	lines := bufio.NewScanner(logs)
+	for lines.Scan() {
+		if len(steps) > 0 && strings.Contains(lines.Text(), steps[0].sees) {
+			steps[0].do()
+			steps = steps[1:]
+		}
+	}
+	if code := <-ended; code != ExitOK || len(steps) > 0 {
+		t.Errorf("exit code %d, %d steps are left", code, len(steps))
+	}
+}

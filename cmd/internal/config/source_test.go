@@ -1,0 +1,126 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// writeFiles writes files into a folder of the test, and returns the folder.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func TestSources(t *testing.T) {
+	t.Parallel()
+	folder := writeFiles(t, map[string]string{
+		"postrider.yaml": `
+outbox: {batch_size: 700}
+topics:
+  - {match: "*", max_attempts: 7}
+sources:
+  - name: orders
+    url: postgres://relay:secret-of-orders@db/orders
+    topics:
+      allow: ["orders.*", plain]
+      rules:
+        - {match: orders.slow, max_attempts: 10}
+    limits: {connections: 6, batch_size: 100, buffered_mb: 8}
+sources_dir: more
+`,
+		"more/billing.yaml": `{name: billing, url_file: .billing.url, password_file: .billing.password, pooler: transaction, sleep: 5m, notifier: true, topics: {allow: ["*"]}}`,
+		// What is no source lies elsewhere, or begins with a dot.
+		"more/.billing.url": "postgres://relay@db/billing\n",
+		"more/..data/x":     ": not read",
+	})
+	c, err := Load(From{File: filepath.Join(folder, "postrider.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Sources) != 2 || !c.HasSources() {
+		t.Fatalf("%v", c.Sources)
+	}
+	billing, orders := c.Sources[0], c.Sources[1]
+	if billing.Database.URL.Reveal() != "postgres://relay@db/billing" || billing.Database.PasswordFile != filepath.Join(folder, "more/.billing.password") ||
+		billing.Database.Pooler != "transaction" || billing.Sleep != 5*time.Minute || !billing.Notifier || billing.Connections != 4 || billing.BufferedMB != 32 {
+		t.Errorf("billing is %v %+v", billing, billing.Database)
+	}
+	for topic, want := range map[string]bool{"orders.a": true, "plain": true, "orders": false, "billing.a": false} {
+		if orders.Allows(topic) != want {
+			t.Errorf("orders may write to %s: %v", topic, !want)
+		}
+	}
+	own := c.Of(orders)
+	if own.Outbox.BatchSize != 100 || own.Database.URL != orders.Database.URL || own.TopicSettings("orders.slow").Retry.MaxAttempts != 10 ||
+		own.TopicSettings("orders.a").Retry.MaxAttempts != 7 || own.Outbox.Notifier || !c.Of(billing).Outbox.Notifier || c.Of(billing).Outbox.BatchSize != 700 {
+		t.Errorf("the settings of orders are %v", own)
+	}
+	if shown := c.String() + fmt.Sprintf("%v %+v %#v", orders, c.Sources, orders); strings.Contains(shown, "secret-of-orders") {
+		t.Errorf("a password is shown: %s", shown)
+	}
+	changed := orders
+	changed.Database.URL = "postgres://relay:other@db/orders"
+	if orders.Same(changed) || !orders.Same(c.Sources[1]) {
+		t.Error("a new password is no change, or no change is one")
+	}
+	if names := strings.Join(c.ChangedBeside(own), " "); names != "database.url outbox.batch_size outbox.notifier topics" {
+		t.Errorf("changed: %v", names)
+	}
+}
+
+// Each mistake is named with its place, and no mistake repeats a password.
+func TestSourceMistakes(t *testing.T) {
+	t.Parallel()
+	good := `url: "postgres://u:pass-word@db/x", topics: {allow: [a]}`
+	for line, want := range map[string]string{
+		`{name: main, ` + good + `}`:      "main is the source of database.url",
+		`{name: Orders, ` + good + `}`:    "name of source 1 of sources must be a small letter",
+		`{` + good + `}`:                  "has no name",
+		`{name: a, topics: {allow: [a]}}`: "has no url",
+		`{name: a, url: "mysql://u:pass-word@db/x", topics: {allow: [a]}}`:                                 "it must begin with postgres://",
+		`{name: a, url: "postgres://u:pass-word@db/x"}`:                                                    "names no topics",
+		`{name: a, ` + good + `, url_file: x}`:                                                             "both url and url_file",
+		`{name: a, url_file: ../x, topics: {allow: [a]}}`:                                                  "leads out of the folder",
+		`{name: a, url_file: x, topics: {allow: [a]}}`:                                                     "cannot be read",
+		`{name: a, ` + good + `, sleep: 5}`:                                                                "a time with its unit",
+		`{name: a, ` + good + `, slep: 5m}`:                                                                "the nearest key is sleep",
+		`{name: a, ` + good + `, limits: {connections: 1}}`:                                                "whole number from 3 to 20",
+		`{name: a, ` + good + `, limits: {rows: 1}}`:                                                       "unknown key rows in limits",
+		`{name: a, url: "postgres://u@db/x", topics: {allow: ["a**"]}}`:                                    "two * in a row",
+		`{name: a, url: "postgres://u@db/x", topics: {allow: [a], rules: [{match: a, dlq_topic: b}]}}`:     "dlq_topic is for all sources",
+		`{name: a, url: "postgres://u@db/x", topics: {allow: [a], rules: [{match: a, retry_base_ms: 0}]}}`: "retry_base_ms",
+		`{name: a, url: "postgres://u@db/x?pool_max_conns=3", topics: {allow: [a]}}`:                       "pool_max_conns",
+		"{name: a, " + good + "}\n  - {name: a, " + good + "}":                                             "the source a is there already",
+		`{name: a, ` + good + `, pooler: session}`:                                                         "it must be one of auto, none, transaction",
+		`word`: "must be a mapping",
+	} {
+		folder := writeFiles(t, map[string]string{"f.yaml": "sources:\n  - " + line + "\n"})
+		_, err := Load(From{File: filepath.Join(folder, "f.yaml")})
+		switch {
+		case err == nil:
+			t.Errorf("%s is accepted", line)
+		case !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "f.yaml:"):
+			t.Errorf("%s: %v; want %q", line, err, want)
+		case strings.Contains(err.Error(), "pass-word"):
+			t.Errorf("%s: the password is in %v", line, err)
+		}
+	}
+	folder := writeFiles(t, map[string]string{"f.yaml": "sources_dir: nowhere\n"})
+	if _, err := Load(From{File: filepath.Join(folder, "f.yaml")}); err == nil || !strings.Contains(err.Error(), "nowhere cannot be read") {
+		t.Errorf("a folder that is missing: %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/postrider/postrider/cmd/internal/api"
+)
+
+const (
+	// clusterAge is for how long one answer of the brokers is for every request.
+	clusterAge = 5 * time.Second
+	// sourcesAge is for how long one look at the sources does.
+	sourcesAge = 5 * time.Second
+	// reportAge is for how long one examination does.
+	reportAge = 30 * time.Second
+	// ReportLimit is how long an examination may take: checks of a server that does not answer wait for it.
+	ReportLimit = time.Minute
+)
+
+func (s *Services) listTopics(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	if s.Cluster == nil {
+		return nil, refuse(Unavailable, "this process does not ask the brokers for topics; ask postrider serve")
+	}
+	return s.topics.get(ctx, s.Cluster.Topics)
+}
+
+func (s *Services) listConsumers(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	if s.Cluster == nil {
+		return nil, refuse(Unavailable, "this process does not ask the brokers for consumer groups; ask postrider serve")
+	}
+	return s.consumers.get(ctx, func(ctx context.Context) (api.ConsumerGroups, error) {
+		used, err := s.topics.get(ctx, s.Cluster.Topics)
+		if err != nil {
+			return api.ConsumerGroups{}, err
+		}
+		return s.Cluster.Consumers(ctx, used)
+	})
+}
+
+func (s *Services) examine(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	if s.Examine == nil {
+		return nil, refuse(Unavailable, "this process does not examine what it depends on; ask postrider serve, or run postrider doctor")
+	}
+	return s.report.get(ctx, s.Examine)
+}
+
+func (s *Services) listSources(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	return s.lookAtSources(ctx)
+}
+
+func (s *Services) getSource(ctx context.Context, r *Request) (any, error) {
+	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	name, err := r.part("name")
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.lookAtSources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range found.Items {
+		if source.Name == name {
+			return source, nil
+		}
+	}
+	return nil, refuse(NotFound, "no source is called %q; GET /v1/sources lists them", shown(name))
+}
+
+func (s *Services) lookAtSources(ctx context.Context) (api.Sources, error) {
+	if s.Sources == nil {
+		return api.Sources{}, refuse(Unavailable, "this process does not look at sources; ask postrider serve, or run postrider sources")
+	}
+	return s.sources.get(ctx, s.Sources)
+}

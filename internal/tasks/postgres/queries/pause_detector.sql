@@ -1,1 +1,0 @@
-select postrider.detectors_pause($1, $2, $3)

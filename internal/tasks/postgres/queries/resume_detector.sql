@@ -1,1 +1,0 @@
-select postrider.detectors_resume()
