@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,7 @@ type Server struct {
 	listener net.Listener
 	ready    *readiness
 	log      *slog.Logger
+	unasked  sync.Map // connections on which nothing was asked yet
 }
 
 // New listens on the address, so that an address in use is found out here.
@@ -90,6 +92,13 @@ func New(cfg Config) (*Server, error) {
 		WriteTimeout:      max(cfg.Timeout, 10*time.Second) + 20*time.Second, // reading may take 15 s of it
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				s.unasked.Store(c, nil)
+			} else {
+				s.unasked.Delete(c)
+			}
+		},
 	}
 	return s, nil
 }
@@ -162,6 +171,8 @@ func (s *Server) Drain() { s.ready.draining.Store(true) }
 // once, and without Serve.
 func (s *Server) Stop(ctx context.Context) error {
 	s.Drain()
+	// Shutdown would wait five seconds for a request on a connection that has had none, which is all the time of a stop.
+	s.unasked.Range(func(c, _ any) bool { _ = c.(net.Conn).Close(); return true })
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("httpapi: requests were cut: %w", err), s.http.Close())

@@ -197,6 +197,25 @@ func TestStopIsBounded(t *testing.T) {
 	}
 }
 
+// http.Server waits five seconds for a client that has connected and asked nothing: longer than a stop has.
+func TestStopDoesNotWaitForThoseWhoAskNothing(t *testing.T) {
+	t.Parallel()
+	s, base := start(t, Config{})
+	connection, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if status, _ := get(t, base+"/livez"); status != http.StatusOK { // the server has seen the earlier connection by then
+		t.Fatalf("GET /livez: %d", status)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	if err := s.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNew(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{Address: "127.0.0.1:0", Metrics: obs.NewRegistry()})
