@@ -263,7 +263,7 @@ func (a *App) listen(context.Context) error {
 			return err
 		}
 		cfg.API = api
-		a.parts = append(a.parts, part{name: "figures over time", limit: time.Second, run: a.services.Series.Run})
+		a.parts = append(a.parts, part{name: "figures over time", run: a.services.Series.Run})
 		if err := a.addConsole(&cfg, api); err != nil {
 			return err
 		}

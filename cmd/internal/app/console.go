@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -73,6 +72,6 @@ func (a *App) addConsole(cfg *httpapi.Config, api *httpapi.API) error {
 		return err
 	}
 	cfg.Console = pages
-	a.parts = append(a.parts, part{name: "web console", limit: time.Second, run: pages.Run})
+	a.parts = append(a.parts, part{name: "web console", run: pages.Run})
 	return nil
 }

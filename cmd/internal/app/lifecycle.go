@@ -26,7 +26,8 @@ type lifecycle struct {
 
 // step is one thing to stop.
 type step struct {
-	name  string
+	name string
+	// limit is how long it may take: since it was asked, or since its turn if it is not asked.
 	limit time.Duration
 	// ask, where not nil, asks it to end without waiting. All are asked before any is waited for,
 	// so that they end side by side.
@@ -65,6 +66,7 @@ func (l *lifecycle) stop(ctx context.Context) error {
 	defer close(l.stopped)
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
+	asked := time.Now()
 	for _, s := range steps {
 		if s.ask != nil {
 			s.ask()
@@ -73,7 +75,11 @@ func (l *lifecycle) stop(ctx context.Context) error {
 	var errs []error
 	for i := len(steps) - 1; i >= 0; i-- {
 		began := time.Now()
-		err := steps[i].run(ctx)
+		since := began
+		if steps[i].ask != nil {
+			since = asked
+		}
+		err := steps[i].run(ctx, since.Add(steps[i].limit))
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -84,8 +90,8 @@ func (l *lifecycle) stop(ctx context.Context) error {
 }
 
 // run returns when the step has ended or its time is up; then it is left behind.
-func (s step) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
+func (s step) run(ctx context.Context, until time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- s.stop(ctx) }()

@@ -32,7 +32,7 @@ func (a *App) makeTopicWatch(context.Context) error {
 	}
 	slices.Sort(topics)
 	w := topicWatch{findMissing: a.publisher.MissingTopics, topics: slices.Compact(topics), log: a.log}
-	a.parts = append(a.parts, part{name: "check for missing topics", limit: time.Second, run: w.run})
+	a.parts = append(a.parts, part{name: "check for missing topics", run: w.run})
 	return nil
 }
 

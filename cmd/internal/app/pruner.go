@@ -58,7 +58,7 @@ func (a *App) makePruner(context.Context) error {
 	if err := p.register(a.options.Registry); err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{name: "pruner", limit: 2 * time.Second, run: func(ctx context.Context) error {
+	a.parts = append(a.parts, part{name: "pruner", run: func(ctx context.Context) error {
 		loop.Every(ctx, prunePause, p.pass)
 		return nil
 	}})

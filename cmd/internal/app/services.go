@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -216,6 +215,6 @@ func (a *App) makeOperator(context.Context) error {
 		return err
 	}
 	// A batch in hand is given up, and the database takes it back.
-	a.parts = append(a.parts, part{name: "operator", limit: 3 * time.Second, run: operator.Run})
+	a.parts = append(a.parts, part{name: "operator", run: operator.Run})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/migrations"
@@ -102,7 +101,7 @@ func (a *App) makeDetector(ctx context.Context) error {
 		return err
 	}
 	// A batch in hand is given up, and the database takes it back.
-	a.parts = append(a.parts, part{name: "detector", limit: 3 * time.Second, run: detector.Run})
+	a.parts = append(a.parts, part{name: "detector", run: detector.Run})
 	return nil
 }
 
@@ -138,7 +137,7 @@ func (a *App) makeArchiver(context.Context) error {
 		return err
 	}
 	// A batch in hand is given up, and the database takes it back.
-	a.parts = append(a.parts, part{name: "archiver", limit: 3 * time.Second, run: archiver.Run})
+	a.parts = append(a.parts, part{name: "archiver", run: archiver.Run})
 	return nil
 }
 
@@ -154,6 +153,6 @@ func (a *App) makeReconciler(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{name: "reconciler", limit: 2 * time.Second, run: reconciler.Run})
+	a.parts = append(a.parts, part{name: "reconciler", run: reconciler.Run})
 	return nil
 }

@@ -33,9 +33,9 @@ func traceInto(ctx context.Context, o *Options, l *lifecycle) error {
 		return err
 	}
 	o.TracerProvider = t.Provider()
-	l.add(step{name: "export of spans", limit: tracingLimit, stop: func(ctx context.Context) error {
-		// It ends by itself before the step is given up, because nothing may fail for spans.
-		ctx, cancel := context.WithTimeout(ctx, tracingLimit-tracingLimit/10)
+	// It ends by itself long before the step is given up, because nothing may fail for spans.
+	l.add(step{name: "export of spans", limit: 2 * tracingLimit, stop: func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, tracingLimit)
 		defer cancel()
 		return t.Stop(ctx)
 	}})

@@ -35,7 +35,7 @@ func (a *App) watchInvestigations(store *dlqpostgres.Store, source *dlqkafka.Sou
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{name: "watch over investigations", limit: 2 * time.Second, run: watch.Run})
+	a.parts = append(a.parts, part{name: "watch over investigations", run: watch.Run})
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (a *App) watchTasks(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.parts = append(a.parts, part{name: "watch over tasks", limit: 2 * time.Second, run: watch.Run})
+	a.parts = append(a.parts, part{name: "watch over tasks", run: watch.Run})
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (a *App) watchReadiness(context.Context) error {
 	if a.http == nil {
 		return nil
 	}
-	a.parts = append(a.parts, part{name: "watch over readiness", limit: 3 * time.Second, run: func(ctx context.Context) error { return keepReady(ctx, a.http) }})
+	a.parts = append(a.parts, part{name: "watch over readiness", run: func(ctx context.Context) error { return keepReady(ctx, a.http) }})
 	return nil
 }
 
