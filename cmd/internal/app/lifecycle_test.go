@@ -119,6 +119,28 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// Parts end side by side: one that takes its time takes none from those that have ended.
+func TestPartsEndSideBySide(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := slog.New(slog.DiscardHandler)
+		a := &App{log: log, lifecycle: newLifecycle(log), failed: make(chan error, 1)}
+		for range 10 {
+			a.parts = append(a.parts, part{name: "quick", run: func(ctx context.Context) error { <-ctx.Done(); return nil }})
+		}
+		a.parts = append(a.parts, part{name: "slow", limit: 3 * endLimit, run: func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(2 * endLimit)
+			return nil
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestParseRoles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]Role{"relay": {Relay}, "collector, http": {Collector, HTTP}, "relay,collector,detector,archiver,operator,http": Roles()} {

@@ -30,6 +30,11 @@ func (a *App) start(ctx context.Context, p part) {
 		case err := <-ended:
 			return err
 		case <-patience.Done():
+		}
+		select {
+		case err := <-ended: // it ended in time, while others were waited for
+			return err
+		default:
 			return context.Cause(patience)
 		}
 	}})
