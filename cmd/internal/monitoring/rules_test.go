@@ -16,7 +16,7 @@ func TestRulesAreValid(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=all", "--lint-fatal", deploy("prometheus", "postrider.rules.yml")},
 		{"check", "config", deploy("prometheus", "prometheus.yml")},
-		{"test", "rules", deploy("prometheus", "postrider.rules.test.yml")},
+		append([]string{"test", "rules"}, ruleTests(t)...),
 	} {
 		if out, err := promtool(t, "", args...); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
@@ -24,28 +24,40 @@ func TestRulesAreValid(t *testing.T) {
 	}
 }
 
+// ruleTests are the files with tests of the rules.
+func ruleTests(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(deploy("prometheus", "postrider.rules*.test.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of tests, %v", len(files), err)
+	}
+	return files
+}
+
 // Each alert has a test in which it fires and one in which it is quiet, and neither passes for the wrong reason:
 // with its expression made false the first fails, with one that is always true the second.
 func TestEveryAlertIsTested(t *testing.T) {
 	t.Parallel()
-	var f struct {
-		Tests []struct {
-			Rules []struct {
-				Alertname string
-				Expected  []any `yaml:"exp_alerts"`
-			} `yaml:"alert_rule_test"`
-		}
-	}
-	if err := yaml.Unmarshal([]byte(readFile(t, deploy("prometheus", "postrider.rules.test.yml"))), &f); err != nil {
-		t.Fatal(err)
-	}
 	firing, quiet := map[string]int{}, map[string]int{}
-	for _, test := range f.Tests {
-		for _, r := range test.Rules {
-			if len(r.Expected) > 0 {
-				firing[r.Alertname]++
-			} else {
-				quiet[r.Alertname]++
+	for _, file := range ruleTests(t) {
+		var f struct {
+			Tests []struct {
+				Rules []struct {
+					Alertname string
+					Expected  []any `yaml:"exp_alerts"`
+				} `yaml:"alert_rule_test"`
+			}
+		}
+		if err := yaml.Unmarshal([]byte(readFile(t, file)), &f); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range f.Tests {
+			for _, r := range test.Rules {
+				if len(r.Expected) > 0 {
+					firing[r.Alertname]++
+				} else {
+					quiet[r.Alertname]++
+				}
 			}
 		}
 	}
@@ -67,13 +79,18 @@ func TestTheTestsOfRulesCanFail(t *testing.T) {
 	for expr, failure := range map[string]string{"vector(0) > 1": `exp:\[0:[^\]]*\],got:\[\]`, "vector(1)": `exp:\[\],got:\[0:`} {
 		t.Run(expr, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			for name, content := range map[string]string{"postrider.rules.yml": allWith(t, expr), "postrider.rules.test.yml": readFile(t, deploy("prometheus", "postrider.rules.test.yml"))} {
+			dir, args := t.TempDir(), []string{"test", "rules"}
+			files := map[string]string{"postrider.rules.yml": allWith(t, expr)}
+			for _, file := range ruleTests(t) {
+				files[filepath.Base(file)] = readFile(t, file)
+				args = append(args, filepath.Join(dir, filepath.Base(file)))
+			}
+			for name, content := range files {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			out, err := promtool(t, "", "test", "rules", filepath.Join(dir, "postrider.rules.test.yml"))
+			out, err := promtool(t, "", args...)
 			if err == nil {
 				t.Fatalf("with %s for all expressions the tests pass", expr)
 			}
