@@ -237,7 +237,7 @@ func (a *App) openOriginals(context.Context) error {
 func (a *App) openPublisher(context.Context) error {
 	c := a.options.Config.Kafka
 	publisher, err := kafka.NewPublisher(kafka.Config{
-		Brokers: c.Brokers, ClientID: c.ClientID, MaxMessageBytes: c.MaxMessageBytes, Compression: c.Compression,
+		Brokers: c.Brokers, ClientID: c.ClientID, MaxMessageBytes: c.MaxMessageBytes, MaxRequestBytes: c.MaxRequestBytes, Compression: c.Compression,
 		AllowTopicCreation: c.AllowTopicCreation, Logger: a.options.Logger, Options: a.clientOptions("publisher", c.ClientID, ""),
 	})
 	if err != nil {

@@ -171,7 +171,7 @@ func (c *commands) withReplay(ctx context.Context, cfg config.Config, options re
 	}
 	defer cluster.Close()
 	publisher, err := relaykafka.NewPublisher(relaykafka.Config{
-		Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, MaxMessageBytes: cfg.Kafka.MaxMessageBytes,
+		Brokers: cfg.Kafka.Brokers, ClientID: cfg.Kafka.ClientID, MaxMessageBytes: cfg.Kafka.MaxMessageBytes, MaxRequestBytes: cfg.Kafka.MaxRequestBytes,
 		Compression: cfg.Kafka.Compression, Logger: log, Options: auth, // never creates a topic, whatever the settings say
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func TestEnvironmentNames(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"DATABASE_URL": "postgres://u@h:5432/d", "DATABASE_POOLER": "transaction", "OUTBOX_NOTIFIER": "false",
-		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "4096",
+		"KAFKA_BROKERS": "a:1,b:2", "KAFKA_CLIENT_ID": "me", "KAFKA_MAX_MESSAGE_BYTES": "4096", "KAFKA_MAX_REQUEST_BYTES": "1046528",
 		"DATABASE_PASSWORD_FILE": "/run/pw", "KAFKA_TLS_ENABLED": "true", "KAFKA_TLS_CA_FILE": "/run/ca.pem", "KAFKA_TLS_CERT_FILE": "/run/cert.pem",
 		"KAFKA_TLS_KEY_FILE": "/run/key.pem", "KAFKA_TLS_INSECURE_SKIP_VERIFY": "true", "KAFKA_SASL_MECHANISM": "oauthbearer", "KAFKA_SASL_USERNAME": "me",
 		"KAFKA_SASL_PASSWORD": "sentinel", "KAFKA_SASL_PASSWORD_FILE": "/run/pw", "KAFKA_SASL_TOKEN_FILE": "/run/token",

@@ -199,6 +199,7 @@ func checks() []check {
 		{"kafka", "brokers", nothing, checkBrokers},
 		{"kafka", "idempotent producer", theBrokers, checkProducer},
 		{"kafka", "message size", theBrokers, checkBrokerSize},
+		{"kafka", "request size", theBrokers, checkRequestSize},
 		{"topics", "list", theBrokers, findTopics},
 		{"topics", "existence", theList, checkExistence},
 		{"topics", "leaders", theTopics, checkLeaders},

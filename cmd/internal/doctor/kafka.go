@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -101,26 +102,11 @@ func checkProducer(ctx context.Context, p *patient) ([]result, error) {
 }
 
 func checkBrokerSize(ctx context.Context, p *patient) ([]result, error) {
-	configs, err := p.admin.DescribeBrokerConfigs(ctx, p.brokers.NodeIDs()...)
-	if err != nil {
-		return nil, err
-	}
-	smallest := int64(-1)
-	for _, rc := range configs {
-		if errors.Is(rc.Err, kerr.ClusterAuthorizationFailed) {
-			return skip("grant DescribeConfigs on the cluster to this client", "this client may not see the settings of brokers"), nil
-		}
-		if rc.Err != nil {
-			return nil, rc.Err
-		}
-		for _, c := range rc.Configs {
-			if n, err := strconv.ParseInt(c.MaybeValue(), 10, 64); c.Key == "message.max.bytes" && err == nil && (smallest < 0 || n < smallest) {
-				smallest = n
-			}
-		}
-	}
+	smallest, hidden, err := smallestOf(ctx, p, "message.max.bytes")
 	ours := int64(p.Settings.Kafka.MaxMessageBytes)
 	switch {
+	case err != nil || hidden != nil:
+		return hidden, err
 	case smallest < 0:
 		return skip("", "the brokers do not say their message.max.bytes"), nil
 	case smallest < ours:
@@ -128,6 +114,57 @@ func checkBrokerSize(ctx context.Context, p *patient) ([]result, error) {
 			"message.max.bytes of the brokers is %d, less than our kafka.max_message_bytes, %d: batches between them are refused, and then sent event by event", smallest, ours), nil
 	}
 	return well("the brokers take messages up to %d bytes, we send up to %d", smallest, ours), nil
+}
+
+// hubs is the end of the names of brokers of Azure Event Hubs, which close connections on requests of more than hubRequest bytes.
+const (
+	hubs       = ".servicebus.windows.net"
+	hubRequest = 1046528
+)
+
+func checkRequestSize(ctx context.Context, p *patient) ([]result, error) {
+	ours := int64(p.Settings.Kafka.MaxRequestBytes)
+	if slices.ContainsFunc(p.brokers, func(b kadm.BrokerDetail) bool { return strings.HasSuffix(strings.ToLower(b.Host), hubs) }) {
+		if ours > hubRequest {
+			return warn(fmt.Sprintf("set kafka.max_request_bytes to %d", hubRequest),
+				"Azure Event Hubs closes the connection on requests over %d bytes, and kafka.max_request_bytes is %d: a backlog stands still until the relay has found out", hubRequest, ours), nil
+		}
+		return well("Azure Event Hubs takes requests up to %d bytes, we send up to %d", hubRequest, ours), nil
+	}
+	smallest, hidden, err := smallestOf(ctx, p, "socket.request.max.bytes")
+	switch {
+	case err != nil || hidden != nil:
+		return hidden, err
+	case smallest < 0:
+		return well("we send requests up to %d bytes; the brokers do not say what they take, and the relay finds out", ours), nil
+	case smallest < ours:
+		return warn(fmt.Sprintf("set kafka.max_request_bytes to %d, or raise socket.request.max.bytes of the brokers", smallest),
+			"socket.request.max.bytes of the brokers is %d, less than our kafka.max_request_bytes, %d: they close the connection on requests between them", smallest, ours), nil
+	}
+	return well("the brokers take requests up to %d bytes, we send up to %d", smallest, ours), nil
+}
+
+// smallestOf is the smallest value that a setting has at a broker, -1 where none says it, or why it is hidden.
+func smallestOf(ctx context.Context, p *patient, key string) (smallest int64, hidden []result, err error) {
+	configs, err := p.admin.DescribeBrokerConfigs(ctx, p.brokers.NodeIDs()...)
+	if err != nil {
+		return 0, nil, err
+	}
+	smallest = -1
+	for _, rc := range configs {
+		if errors.Is(rc.Err, kerr.ClusterAuthorizationFailed) {
+			return 0, skip("grant DescribeConfigs on the cluster to this client", "this client may not see the settings of brokers"), nil
+		}
+		if rc.Err != nil {
+			return 0, nil, rc.Err
+		}
+		for _, c := range rc.Configs {
+			if n, err := strconv.ParseInt(c.MaybeValue(), 10, 64); c.Key == key && err == nil && (smallest < 0 || n < smallest) {
+				smallest = n
+			}
+		}
+	}
+	return smallest, nil, nil
 }
 
 // shorten lists names, at most five.

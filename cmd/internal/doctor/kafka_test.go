@@ -63,13 +63,28 @@ func TestTopics(t *testing.T) {
 // TestReplication: a cluster of three, whose brokers take less than we send.
 func TestReplication(t *testing.T) {
 	t.Parallel()
-	b := kafkatest.Kfake(t, kfake.NumBrokers(3), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "100000"}))
+	b := kafkatest.Kfake(t, kfake.NumBrokers(3), kfake.BrokerConfigs(map[string]string{"message.max.bytes": "100000", "socket.request.max.bytes": "1000000"}))
 	s := newSubject(t, pgtest.New(t), b)
 	r := s.examine(t, nil)
 	r.want(t, "kafka", "brokers", OK, "3 brokers, and all answer")
 	r.want(t, "kafka", "message size", Warning, "100000", "set kafka.max_message_bytes to 100000")
-	s.flags["kafka.max_message_bytes"] = "100000"
-	s.examine(t, nil).want(t, "kafka", "message size", OK)
+	r.want(t, "kafka", "request size", Warning, "1000000", "set kafka.max_request_bytes to 1000000")
+	s.flags["kafka.max_message_bytes"], s.flags["kafka.max_request_bytes"] = "100000", "1000000"
+	r = s.examine(t, nil)
+	r.want(t, "kafka", "message size", OK)
+	r.want(t, "kafka", "request size", OK)
+}
+
+// TestEventHubs: Azure Event Hubs is known by its brokers' names; it does not tell what it takes.
+func TestEventHubs(t *testing.T) {
+	t.Parallel()
+	p := &patient{brokers: kadm.BrokerDetails{{Host: "orders.ServiceBus.windows.net"}}}
+	for bytes, want := range map[int]Verdict{104857600: Warning, hubRequest + 1: Warning, hubRequest: OK} {
+		p.Settings.Kafka.MaxRequestBytes = bytes
+		if got, err := checkRequestSize(t.Context(), p); err != nil || len(got) != 1 || got[0].verdict != want {
+			t.Errorf("%d bytes: %+v, %v", bytes, got, err)
+		}
+	}
 }
 
 // TestJudgeReplication: the same topics with other replicas; kfake always has as many as it has brokers.

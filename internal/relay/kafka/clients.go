@@ -22,10 +22,12 @@ const retired = -1
 
 func (p *Publisher) newClient() (*kgo.Client, error) {
 	m := &met{}
-	c, err := kgo.NewClient(append(slices.Clip(p.opts), kgo.WithHooks(m))...)
+	c, err := kgo.NewClient(append(slices.Clip(p.opts), kgo.WithHooks(m), kgo.BrokerMaxWriteBytes(int32(p.maxRequest.Load())),
+		kgo.ProducerBatchMaxBytes(int32(p.maxBatch.Load())))...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
+	m.tooLarge = func(bytes int) { p.tooLarge(c, bytes) }
 	p.all[c], p.met[c] = p.generation, m
 	return c, nil
 }

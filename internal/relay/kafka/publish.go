@@ -16,8 +16,11 @@ import (
 // while later records of its key went out.
 func (p *Publisher) Check(m *relay.Message, limit int) *relay.Outcome {
 	setting := "the topic's max_message_bytes"
-	if limit <= 0 || limit >= p.cfg.MaxMessageBytes {
-		limit, setting = p.cfg.MaxMessageBytes, "kafka max_message_bytes"
+	if largest := int(p.maxBatch.Load()); limit <= 0 || limit >= largest {
+		limit, setting = largest, "kafka max_message_bytes"
+		if limit < p.cfg.MaxMessageBytes {
+			setting = fmt.Sprintf("kafka max_request_bytes, or what brokers cut, less %d", requestRoom)
+		}
 	}
 	if surelyFits(m, limit) {
 		return nil

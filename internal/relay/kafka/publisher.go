@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,7 @@ const DefaultMaxMessageBytes = 1048588
 const MinMaxMessageBytes = 4096
 
 // maxMaxMessageBytes is the most that the client can send, 1 GiB, less room for the rest of a request.
-const maxMaxMessageBytes = 1<<30 - requestOverhead
-
-const requestOverhead = 1 << 20
+const maxMaxMessageBytes = 1<<30 - requestRoom
 
 // Config is what a Publisher is made of.
 type Config struct {
@@ -39,6 +38,10 @@ type Config struct {
 	// max.message.bytes. Larger events become dead letters. At least 4096. Defaults to 1048588, Kafka's
 	// default.
 	MaxMessageBytes int
+	// MaxRequestBytes is the largest request to a broker, in bytes; it should be the brokers' socket.request.max.bytes. At
+	// least 65536. An event must fit into it, beside 16384 bytes. If brokers close the connection on large requests,
+	// they are made smaller. Defaults to 100 MiB, Kafka's default.
+	MaxRequestBytes int
 	// Compression is none, gzip, snappy, lz4 or zstd. Defaults to none.
 	Compression string
 	// AllowTopicCreation lets a publish create a missing topic, if the broker allows it too.
@@ -77,6 +80,8 @@ type Publisher struct {
 	delivered  atomic.Pointer[[]relay.Outcome] // see allDelivered
 
 	inUse sync.WaitGroup // clients taken and not given back
+
+	maxRequest, maxBatch atomic.Int64 // of clients that are made now, in bytes; see limitRequests
 }
 
 // NewPublisher checks the configuration. It does not connect.
@@ -94,6 +99,9 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		return nil, fmt.Errorf("kafka: MaxMessageBytes is %d, it must be between %d and %d", cfg.MaxMessageBytes, MinMaxMessageBytes,
 			maxMaxMessageBytes)
 	}
+	if cfg.MaxRequestBytes != 0 && (cfg.MaxRequestBytes < MinMaxRequestBytes || cfg.MaxRequestBytes > 1<<30) {
+		return nil, fmt.Errorf("kafka: MaxRequestBytes is %d, it must be between %d and %d", cfg.MaxRequestBytes, MinMaxRequestBytes, 1<<30)
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -108,8 +116,6 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 		kgo.ClientID(cfg.ClientID),
 		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotence, kgo's default
 		kgo.ProducerBatchCompression(codec...),
-		kgo.ProducerBatchMaxBytes(int32(cfg.MaxMessageBytes)),
-		kgo.BrokerMaxWriteBytes(int32(max(100<<20, cfg.MaxMessageBytes+requestOverhead))),
 		kgo.MaxBufferedRecords(1 << 30), // a batch is bounded when it is read; ErrMaxBuffered would break order
 		kgo.ManualFlushing(),
 		// A flush does not wait for this. It ends, sooner than nudge does, what nudge is for.
@@ -129,6 +135,7 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.AllowTopicCreation {
 		p.opts = append(p.opts, kgo.AllowAutoTopicCreation())
 	}
+	p.limitRequests(cmp.Or(cfg.MaxRequestBytes, DefaultMaxRequestBytes))
 	c, err := p.newClient() // finds bad options now
 	if err != nil {
 		return nil, err

@@ -20,9 +20,12 @@ const rest = 20 * time.Millisecond
 type met struct {
 	introduced, seedless bool // see introduce; only the call that has the client in use reads them
 
+	tooLarge func(bytes int) // see cuts
+
 	mu      sync.Mutex
 	brokers map[int32]bool
 	last    time.Time // of the first answers
+	cuts    cuts
 }
 
 // OnBrokerE2E implements kgo.HookBrokerE2E.
@@ -33,6 +36,10 @@ func (m *met) OnBrokerE2E(meta kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.cuts.sent(e2e.BytesWritten, e2e.Err()) {
+		m.cuts.inARow = 0
+		go m.tooLarge(e2e.BytesWritten) // it closes the client, which waits for this
+	}
 	if m.brokers[meta.NodeID] {
 		return
 	}
