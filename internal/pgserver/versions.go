@@ -10,12 +10,21 @@ import (
 const MinMajor = 14
 
 // Unfit says why Postrider does not run on a server of this version, and what to do. The version is the text of
-// server_version, for example "15.18 (Debian 15.18-0+deb12u1)" or "18beta1". If the version will do, or cannot be read,
-// both results are empty.
+// server_version, for example "15.18 (Debian 15.18-0+deb12u1)" or "18beta1"; of crdb_version, where a server reports that. If
+// the version will do, or cannot be read, both results are empty.
+//
+// CockroachDB has no LISTEN, and its pg_locks does not say who waits for whom, which the relay asks. In YugabyteDB each node
+// hands out numbers of a sequence from a cache of its own, so that ids say nothing about the order of commits.
 //
 // PostgreSQL 18.0 and 18.1 leave rows out of an UPDATE or a FOR UPDATE that joins tables by a nested loop, when another
 // transaction changed one of the rows meanwhile. TestServerLosesNoUpdates of migrations fails there.
 func Unfit(version string) (why, remedy string) {
+	switch {
+	case strings.HasPrefix(version, "CockroachDB"):
+		return "it is no PostgreSQL: it has neither LISTEN nor the locks that the relay looks at", "PostgreSQL 14 or newer is needed"
+	case strings.Contains(version, "-YB-"):
+		return "it is YugabyteDB, whose sequences are cached in each node: ids are in no order, and the relay would leave events out", "PostgreSQL 14 or newer is needed"
+	}
 	number := version[:len(version)-len(strings.TrimLeft(version, "0123456789"))]
 	major, err := strconv.Atoi(number)
 	switch {

@@ -54,10 +54,10 @@ func Disconnect(ctx context.Context, conn *pgx.Conn) {
 }
 
 // unfitError is the error about a server whose version Postrider does not run on.
-type unfitError struct{ version, why, remedy string }
+type unfitError struct{ server, why, remedy string }
 
 func (e *unfitError) Error() string {
-	return fmt.Sprintf("runs PostgreSQL %s: %s; %s", e.version, e.why, e.remedy)
+	return fmt.Sprintf("runs %s: %s; %s", e.server, e.why, e.remedy)
 }
 
 // refuseUnfit refuses servers that Postrider does not run on, and servers that take no writes, as the relay does. If the
@@ -69,8 +69,12 @@ func refuseUnfit(cfg *pgconn.Config) {
 	}
 	cfg.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		version := conn.ParameterStatus("server_version")
+		name := "PostgreSQL " + version
+		if foreign := conn.ParameterStatus("crdb_version"); foreign != "" { // it calls itself a new PostgreSQL in server_version
+			name, version = foreign, foreign
+		}
 		if why, remedy := pgserver.Unfit(version); why != "" {
-			return &unfitError{version, why, remedy}
+			return &unfitError{name, why, remedy}
 		}
 		return others(ctx, conn)
 	}

@@ -181,6 +181,7 @@ func checks() []check {
 		{"database", "connection", nothing, checkConnection},
 		{"database", "encryption", nothing, checkEncryption},
 		{"database", "version", theServer, checkVersion},
+		{"database", "service", theServer, checkService},
 		{"database", "writes", theServer, checkWrites},
 		{"database", "right to migrate", theServer, checkCreation},
 		{"database", "pooler", theServer, checkPooler},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/postrider/postrider/internal/migrations"
@@ -112,4 +113,37 @@ func TestRights(t *testing.T) {
 	s.examine(t, nil).want(t, "schema", "rights", Failed, "lacks 2", "insert on postrider.outbox_receipt", "update on postrider.outbox_notifier")
 	s.exec(t, `revoke usage on schema postrider from postrider_relay`)
 	s.examine(t, nil).want(t, "schema", "version", Failed, "may not use the schema", "postrider migrate roles")
+}
+
+// TestServices: a service that runs PostgreSQL for others is known by its settings, and the doctor says what differs there.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	for name, has := range map[string]string{
+		"Aurora":     `create function aurora_version() returns text language sql as $$select '16.4'$$; alter database %s set rds.extensions = 'citext'`,
+		"Amazon RDS": `alter database %s set rds.extensions = 'citext'`,
+		"Azure":      `alter database %s set azure.extensions = 'citext'`,
+		"Neon":       `alter database %s set neon.timeline_id = 'de200bd42b49cc1814412c7e592dd6e9'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.NewEmpty(t)
+			conn := db.Conn(t)
+			if _, err := conn.Exec(t.Context(), strings.ReplaceAll(has, "%s", db.Name)); err != nil {
+				t.Fatal(err)
+			}
+			p := &patient{Config: Config{Database: db.Pool(t)}}
+			got, err := checkService(t.Context(), p)
+			if err != nil || len(got) != 1 || got[0].verdict != OK || !strings.HasPrefix(got[0].says, name+": ") {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	for name, differs := range services {
+		if !strings.Contains(serviceQuery, "then '"+name+"'") || differs == "" {
+			t.Errorf("%s is not found, or nothing is said of it", name)
+		}
+	}
+	if found := strings.Count(serviceQuery, " then "); found != len(services) {
+		t.Errorf("%d services are found, and of %d is said what differs", found, len(services))
+	}
 }

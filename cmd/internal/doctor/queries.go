@@ -5,6 +5,9 @@ import _ "embed"
 //go:embed queries/server.sql
 var serverQuery string
 
+//go:embed queries/service.sql
+var serviceQuery string
+
 //go:embed queries/connections.sql
 var connectionsQuery string
 

@@ -63,6 +63,31 @@ func judgeVersion(number int, version string) []result {
 	return well("PostgreSQL %s", version)
 }
 
+// services are what differs for Postrider where PostgreSQL is run by others, by the names that service.sql finds. They are
+// from the services' own documentation; Postrider's tests run on none of them.
+var services = map[string]string{
+	"Aurora":     "use the cluster's endpoint and never the reader's, which takes no writes",
+	"Amazon RDS": "use the instance's endpoint and not that of a read replica",
+	"Azure":      "connect to port 5432; 6432 is PgBouncer, through which the notifier is not heard",
+	"Neon":       "use the address without -pooler for the notifier; a compute that sleeps is kept awake by a relay that looks for events, unless its source has sleep",
+	"Supabase":   "use the direct connection or the pooler's port for sessions, 5432; through 6543 the notifier is not heard",
+	"AlloyDB":    "use the address of the primary instance and not that of a read pool",
+	"Citus":      "leave the tables of the schema postrider as they are, on the coordinator, and distribute none",
+}
+
+func checkService(ctx context.Context, p *patient) ([]result, error) {
+	var name string
+	err := p.Database.QueryRow(ctx, serviceQuery).Scan(&name)
+	return judgeService(name), err
+}
+
+func judgeService(name string) []result {
+	if name == "" {
+		return well("no service that differs from PostgreSQL is known by its settings")
+	}
+	return well("%s: %s", name, services[name])
+}
+
 func checkWrites(ctx context.Context, p *patient) ([]result, error) {
 	s, err := p.server(ctx)
 	switch {
