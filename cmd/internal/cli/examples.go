@@ -18,7 +18,7 @@ var examples = map[string][]string{
 	"sources":                     {"postrider sources --config postrider.yaml", "postrider sources --config postrider.yaml -o json"},
 	"config show":                 {"postrider config show --config postrider.yaml"},
 	"config validate":             {"postrider config validate --config postrider.yaml"},
-	"migrate up":                  {"postrider migrate up", "postrider migrate up --only outbox"},
+	"migrate up":                  {"postrider migrate up", "postrider migrate up --only outbox", "postrider migrate up --sources --canary orders --config migrate.yaml"},
 	"migrate status":              {"postrider migrate status"},
 	"migrate sql":                 {"postrider migrate sql > postrider.sql", "postrider migrate sql --pending", "postrider migrate sql --only outbox --tool > V7__postrider.sql"},
 	"migrate roles":               {"postrider migrate roles --apply", "postrider migrate roles --only outbox > roles.sql"},

@@ -59,11 +59,7 @@ func (c *commands) withRunner(cmd *cobra.Command, p parts, do func(*migrations.R
 	if err != nil {
 		return err
 	}
-	return c.withDatabase(cmd.Context(), func(conn *pgx.Conn) error {
-		return do(migrations.New(conn, all, migrations.WithOnly(named...), migrations.WithWaiting(func(holder string) {
-			fmt.Fprintf(c.stderr, "postrider: waiting for another migration to end: %s\n", visible(holder))
-		})))
-	})
+	return c.withDatabase(cmd.Context(), func(conn *pgx.Conn) error { return do(c.runner(conn, all, named)) })
 }
 
 // sayLeftOut says which parts the database was installed without.
@@ -85,13 +81,17 @@ type appliedView struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// printApplied says what was run, also when a later migration failed.
-func (c *commands) printApplied(out output, applied []migrations.Applied, failure error) error {
+func viewApplied(applied []migrations.Applied) []appliedView {
 	views := make([]appliedView, len(applied))
 	for i, a := range applied {
 		views[i] = appliedView{a.Room, a.Version, a.Name, a.Duration.Seconds()}
 	}
-	if err := out.print(c.stdout, views, func(w io.Writer) error {
+	return views
+}
+
+// printApplied says what was run, also when a later migration failed.
+func (c *commands) printApplied(out output, applied []migrations.Applied, failure error) error {
+	if err := out.print(c.stdout, viewApplied(applied), func(w io.Writer) error {
 		for _, a := range applied {
 			name := a.Name
 			if a.Version > 0 {
@@ -112,14 +112,27 @@ func (c *commands) printApplied(out output, applied []migrations.Applied, failur
 func (c *commands) migrateUp() *cobra.Command {
 	var out output
 	var only parts
+	var every everySource
 	var again bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Apply the migrations that the database lacks, and the functions, views and triggers of this binary",
-		Args:  exactly(),
+		Long: `Applies the migrations that the database of database.url lacks.
+
+With --sources it does so for the database of every source in the settings, in the order of their names
+and with the logins that stand there: give it a file with logins that may migrate. It stops at the
+first that fails. With --canary NAME it begins with that source, and goes on if the relay of this binary
+can carry it then. An empty database of a source gets the outbox alone, unless --only says more.`,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
 				return err
+			}
+			if every.all {
+				return c.migrateSources(cmd, out, every, only, again)
+			}
+			if every.canary != "" {
+				return usagef("--canary names the source to begin with; it needs --sources")
 			}
 			return c.withRunner(cmd, only, func(r *migrations.Runner) error {
 				up := r.Up
@@ -135,6 +148,7 @@ func (c *commands) migrateUp() *cobra.Command {
 		},
 	}
 	only.bind(cmd)
+	every.bind(cmd)
 	cmd.Flags().BoolVar(&again, "code", false, "apply functions, views and triggers also where they are the same: takes back what was changed by hand")
 	out.bind(cmd)
 	return cmd

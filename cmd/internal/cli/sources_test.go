@@ -98,3 +98,45 @@ func TestServeReadsSourcesAgain(t *testing.T) {
 		t.Errorf("exit code %d, %d steps are left", code, len(steps))
 	}
 }
+
+// TestMigrateSources: every source is migrated in turn, the canary first; the first that fails is the last that is touched.
+func TestMigrateSources(t *testing.T) {
+	t.Parallel()
+	migrated := func(db *pgtest.DB) bool {
+		return pgtest.Value[bool](t, db.Conn(t), `select to_regclass('postrider.outbox_event') is not null`)
+	}
+	first, second, third := pgtest.NewEmpty(t), pgtest.NewEmpty(t), pgtest.NewEmpty(t)
+	source := func(name, url string) string {
+		return fmt.Sprintf("  - {name: %s, url: %q, topics: {allow: [\"*\"]}}\n", name, url)
+	}
+	const away = "postgres://u:s3ntinel@127.0.0.1:1/d?connect_timeout=2"
+	broken := settingsFile(t, "sources:\n"+source("billing", first.URL)+source("orders", second.URL)+source("zebra", away))
+	r := postrider(t, nil, "migrate", "up", "--sources", "--config", broken, "--canary", "orders")
+	contains(t, r.stdout, "orders   applied ", "billing  applied ", "zebra    failed")
+	contains(t, r.stderr, "source zebra: ", "0 of 3 sources were not touched")
+	if r.code != ExitFailure || strings.Contains(r.stdout+r.stderr, "s3ntinel") || !migrated(first) || !migrated(second) {
+		t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	if pgtest.Value[bool](t, second.Conn(t), `select to_regclass('postrider.dlq_entry') is not null`) {
+		t.Error("a source got more than the outbox")
+	}
+	r = postrider(t, nil, "migrate", "up", "--sources", "--config", settingsFile(t, "sources:\n"+source("away", away)+source("users", third.URL)), "-o", "json")
+	done := decode[api.List[sourceMigrated]](t, r.stdout).Items
+	if len(done) != 1 || done[0].Source != "away" || done[0].Error == nil || migrated(third) || r.code != ExitFailure {
+		t.Errorf("exit code %d, %+v", r.code, done)
+	}
+	contains(t, r.stderr, "1 of 2 sources were not touched")
+
+	// A canary that is migrated and that no relay can carry stops the rest: the database has another source's name.
+	pgtest.Exec(t, first.Conn(t), `update postrider.outbox_source set name = 'another'`)
+	r = postrider(t, nil, "migrate", "up", "--sources", "--canary", "billing", "--config", settingsFile(t, "sources:\n"+source("users", third.URL)+source("billing", first.URL)))
+	contains(t, r.stderr, "source billing: it is migrated and cannot be carried", "another")
+	if r.code != ExitFailure || migrated(third) {
+		t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	for _, wrong := range [][]string{{"--sources"}, {"--canary", "orders"}, {"--sources", "--config", broken, "--canary", "nobody"}} {
+		if r := postrider(t, nil, append([]string{"migrate", "up"}, wrong...)...); r.code != ExitUsage {
+			t.Errorf("%v: exit code %d, %s", wrong, r.code, r.stderr)
+		}
+	}
+}
