@@ -18,7 +18,7 @@ import (
 func (d *Services) Console(c config.Config, api *httpapi.API, log *slog.Logger) (*console.Console, error) {
 	return console.New(console.Config{
 		API: api, Sessions: access.Recently{Store: d.Access}, Outbox: d.Outbox.Store(), Investigations: d.Investigations,
-		Failures: api.Failures(), PageSizeMax: c.DLQ.PageSizeMax, URL: c.Console.URL, Name: c.Console.Name, SessionAge: c.Console.SessionAge, Logger: log,
+		Failures: api.Failures(), PageSizeMax: c.DLQ.PageSizeMax, URL: c.Console.URL, Name: c.Console.Name, Sources: c.HasSources(), SessionAge: c.Console.SessionAge, Logger: log,
 		Groups: c.Console.Groups(), Provider: oidclogin.Of(c.Console), ProviderLabel: c.Console.OIDCLabel,
 		Database:   &ownConnection{config: d.pool.Config()},
 		UserHeader: c.Console.ProxyUserHeader, GroupsHeader: c.Console.ProxyGroupsHeader,

@@ -2,17 +2,22 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
-// TestSourcesAreServed: the API shows the sources of the process as they are now, those that came after the start too, and
-// what is wrong with one of them.
+// TestSourcesAreServed: the API and the console show the sources of the process as they are now, those that came after the start
+// too, and what is wrong with one of them.
 func TestSourcesAreServed(t *testing.T) {
 	t.Parallel()
 	desk, _ := newSource(t)
@@ -50,5 +55,33 @@ func TestSourcesAreServed(t *testing.T) {
 	_, raw, err := ann.send(t.Context(), "GET", "/sources/away", "")
 	if text := string(raw); err != nil || !strings.Contains(text, `"name":"away"`) || strings.Contains(text, "s3ntinel") {
 		t.Errorf("%s, %v", text, err)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, console := &http.Client{Jar: jar, Timeout: 3 * time.Minute}, "http://"+a.Addr()
+	signedIn, err := browser.PostForm(console+"/login", url.Values{"key": {ann.key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signedIn.Body.Close()
+	for page, wants := range map[string][]string{
+		"/sources":      {"2 sources: away cannot be reached.", `href="/sources/orders"`, `<a href="/sources" aria-current="page">Sources`},
+		"/sources/away": {"away cannot be reached.", "Not known while it cannot be carried.", "postgres://u:xxxxx@127.0.0.1:1/d"},
+		// The relay of this process leads it.
+		"/sources/orders": {"orders has a leader, and no event is late.", "<dt>Leader</dt>"},
+	} {
+		resp, err := browser.Get(console + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		for _, want := range wants {
+			if !strings.Contains(string(body), want) || strings.Contains(string(body), "s3ntinel") || err != nil {
+				t.Errorf("%s: %d, without %q or with a password, %v: %s", page, resp.StatusCode, want, err, body)
+			}
+		}
 	}
 }

@@ -22,8 +22,9 @@ type brokersSay struct {
 	topics []api.Topic
 	groups []api.ConsumerGroup
 	found  []doctor.Finding
+	dbs    []api.Source
 	silent string        // why groups may be missing
-	takes  time.Duration // how long an examination takes
+	takes  time.Duration // how long an examination takes, and a look at sources
 }
 
 func (s *brokersSay) Topics(context.Context) (api.Topics, error) {
@@ -60,7 +61,15 @@ func (s *brokersSay) examine(context.Context) (doctor.Report, error) {
 	return r, nil
 }
 
-// burn is a topic that is missing, a group that stands, and a check that failed, among others.
+// sources are what a look at sources found. TestSourcesAreServed of the package app has real ones.
+func (s *brokersSay) sources(context.Context) (api.Sources, error) {
+	time.Sleep(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return api.Sources{LookedAt: time.Now(), List: api.List[api.Source]{Items: s.dbs}}, nil
+}
+
+// burn is a topic that is missing, a group that stands, a check that failed, and a source that is away, among others.
 func (s *brokersSay) burn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,6 +91,20 @@ func (s *brokersSay) burn() {
 		{Group: "kafka", Check: "replication", Verdict: doctor.Warning, Says: "two partitions have too few replicas", Hint: "look at the brokers"},
 		{Group: "clock", Check: "skew", Verdict: doctor.Skipped, Says: "the brokers do not say"},
 	}
+	s.dbs = []api.Source{source("billing", func(s *api.Source) {
+		*s = api.Source{Name: s.Name, Database: s.Database, Origin: s.Origin, Reason: new("away"), Error: new("connect to the database: dial tcp 10.0.3.7:5432: connection refused <b>")}
+	}), source("inventory", func(s *api.Source) { s.Led, s.Pending, s.OldestDueSeconds = false, 14, 190 }), source("orders", nil),
+		source("refunds", func(s *api.Source) { s.Parked, s.Holds, s.DeadLettered = 1204, 1, 3 }), source("search", func(s *api.Source) { s.Pending, s.OldestDueSeconds = 7, 75 })}
+}
+
+// source is a source that has a leader and nothing to do, with a change.
+func source(name string, change func(*api.Source)) api.Source {
+	s := api.Source{Name: name, Database: "postgres://relay@" + name + "-database.internal.example.com:5432/" + name, Origin: "/etc/postrider/sources/" + name + ".yaml:1", OK: true, Led: true,
+		Leader: new("relay-0:7:33cdad08"), LedSince: new(time.Now().Add(-26 * time.Hour))}
+	if change != nil {
+		change(&s)
+	}
+	return s
 }
 
 func TestConsumers(t *testing.T) {
@@ -196,6 +219,7 @@ func TestSlowPagesAreWhole(t *testing.T) {
 	r.URL = bounded.URL
 	admin.Transport = &http.Transport{DisableKeepAlives: true} // on a connection that was used before, a client asks again by itself
 	admin.get("/doctor").is(t, http.StatusOK).has(t, "Everything that Postrider depends on")
+	admin.get("/sources").is(t, http.StatusOK).has(t, "The settings name no source.")
 
 	tx, err := r.pool.Begin(t.Context())
 	if err != nil {

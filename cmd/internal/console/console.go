@@ -96,6 +96,9 @@ type Config struct {
 	URL string
 	// Name says which installation it is. Defaults to "".
 	Name string
+	// Sources says that the settings may name other databases than that of database.url; the menu has their page then.
+	// Defaults to false.
+	Sources bool
 	// SessionAge is how long a session lasts at most. Defaults to 12h.
 	SessionAge time.Duration
 	// Groups say what people may do who are named by the provider or the proxy. Defaults to nothing.

@@ -62,7 +62,7 @@ func (c *Console) newFrame(v *visit, p page) *frame {
 		f.Old, f.Since = true, since
 	}
 	for _, other := range c.table {
-		if other.name == "" || !v.person.Actor().May(other.scope) {
+		if other.name == "" || !v.person.Actor().May(other.scope) || other.hidden != nil && other.hidden(c.cfg) {
 			continue
 		}
 		path := other.path()

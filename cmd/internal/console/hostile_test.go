@@ -124,6 +124,10 @@ func pageOf(t testing.TB, text string) []string {
 	seenGroups.Picked = &seenGroups.Groups[0]
 	show("consumers", seenGroups)
 	show("doctor", doctorOf(doctor.Report{Findings: []doctor.Finding{{Group: text, Check: text, Verdict: doctor.Failed, Says: text, Hint: text}}}))
+	sources := sourcesOf(api.Sources{List: api.List[api.Source]{Items: []api.Source{{Name: own, Database: text, Origin: text, Reason: &text, Error: &text}, {Name: own, Database: text, Origin: text, OK: true, Led: true, Leader: &text, LedSince: &now}}}})
+	show("sources", sources)
+	show("source", sourceOf(sources.Sources[0], now))
+	show("source", sourceOf(sources.Sources[1], now))
 	show("audit", auditView{Rows: []auditRow{rowOfAudit(access.Done{At: now, Actor: text, KeyID: text, Action: text, TargetType: text, TargetID: text, Details: input2})}, Fields: []auditField{{Name: "actor", Label: "Who", Text: own}}})
 	show("access", accessView{Session: access.Session{Name: text}})
 	show("failure", failure{Title: text, Text: text})

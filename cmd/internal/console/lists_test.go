@@ -87,7 +87,7 @@ func TestNoPageIgnoresAParameter(t *testing.T) {
 	b.until("/", "/causes/"+r.group(entry)) // the figures were read
 	operation := b.post("/plan", "kind", "redrive", "id", entry, "name", "x", "canary", "", "rate", "").is(t, http.StatusSeeOther).header.Get("Location")
 	for _, path := range []string{"/", "/causes", "/causes/" + r.group(entry), "/investigations", "/investigations/" + entry, "/plan?id=" + entry, "/operations", operation, "/outbox", "/outbox/1001",
-		"/tasks", "/tasks/" + task, "/tasks/archive", "/tasks/templates", "/tasks/templates/demo/ship_order", "/consumers", "/doctor", "/audit", "/access",
+		"/tasks", "/tasks/" + task, "/tasks/archive", "/tasks/templates", "/tasks/templates/demo/ship_order", "/consumers", "/sources", "/sources/billing", "/doctor", "/audit", "/access",
 		"/causes/export?format=csv", "/outbox/holds/export?format=csv", "/consumers/export?format=csv", operation + "/export?format=csv"} {
 		with := path + "?fliter=x"
 		if strings.Contains(path, "?") {

@@ -34,6 +34,8 @@ func (s *brokersSay) strain(topic string) {
 	unread := api.ConsumerGroup{Name: long("unread", 200), Protocol: api.ProtocolClassic, State: "Stable", Problem: &denied}
 	s.groups = []api.ConsumerGroup{group, unread}
 	s.found = []doctor.Finding{{Group: "topics", Check: topic, Verdict: doctor.Failed, Says: denied, Hint: denied}}
+	s.dbs = []api.Source{{Name: long("source", 40), Database: "postgres://" + long("host", 400), Origin: long("/folder", 300) + ":1", Reason: new("away"), Error: &denied, Leader: new(long("relay", 200))},
+		{Name: long("other", 40), Database: "postgres://" + long("host", 400), OK: true, Led: true, Leader: new(long("relay", 200))}}
 }
 
 // TestLongNamesInABrowser: with names and texts as long as they may be, no page is wider than its window, no two texts lie on one
@@ -82,7 +84,7 @@ func TestLongNamesInABrowser(t *testing.T) {
 	b := r.tab(t, access.Admin)
 	for name, page := range map[string]string{"now": "/", "causes": "/causes", "cause": cause, "investigations": "/investigations", "letter": letter, "plan": "/plan?kind=redrive&group=" + r.group(entry), "operations": "/operations", "operation": operation,
 		"outbox": "/outbox", "event": "/outbox/3001", "dead": "/outbox/1001", "tasks": "/tasks", "task": fmt.Sprintf("/tasks/%s?step=%s", task, step.UUID), "templates": "/tasks/templates", "template": "/tasks/templates/" + long("namespace", 100) + "/" + template,
-		"consumers": "/consumers?group=" + long("group", 200), "doctor": "/doctor", "audit": "/audit", "access": "/access"} {
+		"consumers": "/consumers?group=" + long("group", 200), "doctor": "/doctor", "sources": "/sources", "source": "/sources/" + long("source", 40), "audit": "/audit", "access": "/access"} {
 		b.do(chromedp.Navigate(r.URL + page))
 		b.until("document.querySelector('h1') !== null && document.readyState === 'complete'")
 		for _, width := range []int64{1280, 768, 320} {

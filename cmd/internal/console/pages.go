@@ -33,6 +33,8 @@ type page struct {
 	name  string
 	block int
 	count func(*figures) (text string, hot bool)
+	// hidden reports whether the menu leaves the page out; nil for never.
+	hidden func(Config) bool
 }
 
 // path is the page's path, for a page that has no parts to fill in.
@@ -102,6 +104,8 @@ func pages() []page {
 		{pattern: "GET /consumers", scope: access.Read, template: "consumers", show: showConsumers, takes: []string{"group", "groups", "topics", "partitions"}, name: "Consumers", block: 1},
 		exported("GET /consumers/export", access.Read, "consumers", "/consumers", nil, consumerColumns),
 		exported("GET /consumers/topics/export", access.Read, "topics", "/topics", nil, topicColumns),
+		{pattern: "GET /sources", scope: access.Admin, template: "sources", show: showSources, takes: []string{"from"}, name: "Sources", block: 2, hidden: func(c Config) bool { return !c.Sources }},
+		{pattern: "GET /sources/{name}", scope: access.Admin, template: "source", show: showSource},
 		{pattern: "GET /doctor", scope: access.Admin, template: "doctor", show: showDoctor, name: "Doctor", block: 2},
 		{pattern: "GET /audit", scope: access.Admin, template: "audit", show: showAudit, takes: slices.Concat(auditFields(), []string{"after", "batches"}), name: "Audit", block: 2},
 		exported("GET /audit/export", access.Admin, "audit", "/audit", auditFields(), auditColumns),

@@ -87,7 +87,7 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 		output = t.Output()
 	}
 	log := slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError}))
-	r.services.Cluster, r.services.Examine = &r.cluster, r.cluster.examine
+	r.services.Cluster, r.services.Examine, r.services.Sources = &r.cluster, r.cluster.examine, r.cluster.sources
 	if r.api, err = r.services.API(c, log); err != nil {
 		t.Fatal(err)
 	}

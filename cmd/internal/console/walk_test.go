@@ -125,6 +125,8 @@ func TestKeys(t *testing.T) {
 	press("\x1b")
 	press("gt")
 	b.until("location.pathname === '/tasks' && document.readyState === 'complete'")
+	press("gs")
+	b.until("location.pathname === '/sources' && document.readyState === 'complete'")
 	press("?")
 	b.until("document.querySelector('dialog.keys[open]') !== null")
 	b.until("document.activeElement.textContent === 'Close'") // Enter switches nothing off

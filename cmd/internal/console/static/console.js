@@ -166,8 +166,8 @@
   // ---- keys ----
 
   const keys = [["/", "Search"], ["j k", "Next, previous"], ["Enter", "Open"], ["x", "Pick"], ["a", "Give to"], ["r", "Resolve"], ["p", "Pause live figures"],
-    ["g n", "Now"], ["g c", "Causes"], ["g i", "Investigations"], ["g o", "Operations"], ["g b", "Outbox"], ["g t", "Tasks"], ["g u", "Consumers"], ["g d", "Doctor"], ["?", "These keys"], ["Esc", "Close"]];
-  const places = { n: "/", c: "/causes", i: "/investigations", o: "/operations", b: "/outbox", t: "/tasks", u: "/consumers", d: "/doctor" };
+    ["g n", "Now"], ["g c", "Causes"], ["g i", "Investigations"], ["g o", "Operations"], ["g b", "Outbox"], ["g t", "Tasks"], ["g u", "Consumers"], ["g s", "Sources"], ["g d", "Doctor"], ["?", "These keys"], ["Esc", "Close"]];
+  const places = { n: "/", c: "/causes", i: "/investigations", o: "/operations", b: "/outbox", t: "/tasks", u: "/consumers", s: "/sources", d: "/doctor" };
   let going = 0, at = -1;
   const hint = $(".keys-hint");
   if (hint) hint.hidden = false;
