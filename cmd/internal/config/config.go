@@ -78,8 +78,7 @@ type Kafka struct {
 	MaxMessageBytes int `key:"max_message_bytes" default:"1048588" min:"4096" max:"1000000000" help:"largest batch to send, in bytes; at most the brokers' message.max.bytes"`
 	// MaxRequestBytes is the largest request to a broker, in bytes: at most its socket.request.max.bytes, and 1046528 for
 	// Azure Event Hubs. Brokers close the connection on larger ones. An event must fit into it, beside 16384 bytes. If
-	// brokers cut large requests all the same, requests are smaller until the next start. Defaults to 104857600, which is
-	// Kafka's own limit.
+	// brokers cut large requests all the same, requests are smaller until the next start. Defaults to 104857600.
 	MaxRequestBytes int `key:"max_request_bytes" default:"104857600" min:"65536" max:"1073741824" help:"largest request to a broker, in bytes; 1046528 for Azure Event Hubs"`
 	// Compression is that of the batches: none, lz4, zstd, snappy or gzip. Defaults to "none".
 	Compression string `key:"compression" default:"none" oneof:"none lz4 zstd snappy gzip" help:"compression of batches: none, lz4, zstd, snappy or gzip"`
