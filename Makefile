@@ -8,7 +8,7 @@ SOAK_SECONDS ?= 300
 IMAGE ?= postrider
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test quick verify soak bench chart image vuln sbom clean setup
+.PHONY: help build run test quick verify versions soak bench chart image vuln sbom clean setup
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ verify: ## formatting, vet, linter, import directions
 	go run $(STATICCHECK) ./...
 	go test -count=1 ./cmd/internal/archtest
 	@echo "verify: ok"
+
+versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, which Maven fetches once; VERSIONS chooses others
+	@scripts/versions.sh
 
 soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too
 	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -210,7 +212,11 @@ func TestBrokerRestarted(t *testing.T) {
 		if i%20 == 0 {
 			v = fmt.Sprint("p", i)
 		}
-		writer.Produce(t.Context(), &kgo.Record{Topic: "restarted", Key: []byte(v), Value: []byte(v)}, nil)
+		writer.Produce(t.Context(), &kgo.Record{Topic: "restarted", Key: []byte(v), Value: []byte(v)}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Errorf("%s was not written: %v", v, err)
+			}
+		})
 		if i%50 == 49 {
 			if err := writer.Flush(t.Context()); err != nil {
 				t.Fatal(err)
@@ -225,6 +231,11 @@ func TestBrokerRestarted(t *testing.T) {
 		}
 		return all
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("%d of %d were handled: %v", len(values()), n, slices.Sorted(maps.Keys(values())))
+		}
+	}()
 	until(t, "all are handled", func() bool { return len(values()) == n })
 	admin := kadm.NewClient(writer)
 	at := func() (sum int64) {

@@ -53,5 +53,5 @@ func TestDoctor(t *testing.T) {
 	if r.code != ExitFailure || r.stderr != "" {
 		t.Errorf("without brokers: exit code %d, %s", r.code, r.stderr)
 	}
-	contains(t, r.stdout, "✓ connection: ", "✗ brokers: kafka.brokers is not set", "    → set kafka.brokers", "- idempotent producer, message size: no broker answers", " 1 failed")
+	contains(t, r.stdout, "✓ connection: ", "✗ brokers: kafka.brokers is not set", "    → set kafka.brokers", "- idempotent producer, message size, request size: no broker answers", " 1 failed")
 }
