@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -203,6 +201,7 @@ func TestBrokerRestarted(t *testing.T) {
 		return nil
 	}))
 	const n = 600
+	var written error
 	for i := range n {
 		if i%200 == 150 {
 			cluster.Close()
@@ -212,11 +211,7 @@ func TestBrokerRestarted(t *testing.T) {
 		if i%20 == 0 {
 			v = fmt.Sprint("p", i)
 		}
-		writer.Produce(t.Context(), &kgo.Record{Topic: "restarted", Key: []byte(v), Value: []byte(v)}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				t.Errorf("%s was not written: %v", v, err)
-			}
-		})
+		writer.Produce(t.Context(), &kgo.Record{Topic: "restarted", Key: []byte(v), Value: []byte(v)}, func(_ *kgo.Record, err error) { written = errors.Join(written, err) })
 		if i%50 == 49 {
 			if err := writer.Flush(t.Context()); err != nil {
 				t.Fatal(err)
@@ -231,11 +226,7 @@ func TestBrokerRestarted(t *testing.T) {
 		}
 		return all
 	}
-	defer func() {
-		if t.Failed() {
-			t.Logf("%d of %d were handled: %v", len(values()), n, slices.Sorted(maps.Keys(values())))
-		}
-	}()
+	defer func() { t.Logf("%d of %d were handled; writing them: %v", len(values()), n, written) }()
 	until(t, "all are handled", func() bool { return len(values()) == n })
 	admin := kadm.NewClient(writer)
 	at := func() (sum int64) {
