@@ -18,7 +18,7 @@ type road struct {
 	Steps []roadStep
 	// Operation is the operation that goes it; nil before there is one.
 	Operation *operationView
-	// All are the newest 50 operations of the group, the newest first.
+	// All are the newest operations of the group, 50 at least where it has so many, the newest first.
 	All []api.Operation
 }
 
@@ -112,16 +112,23 @@ func numbered(steps []roadStep, at int, held bool) []roadStep {
 
 // roadOf is the road of a group. Its operation is the newest one of the rank that roadRank puts first.
 func (v *visit) roadOf(g api.Group) (road, error) {
-	found, err := get[api.List[api.Operation]](v, "/operations", url.Values{"group": {g.UUID.String()}, "page_size": {"50"}})
-	if err != nil {
-		return road{}, err
-	}
-	of := found.Items
+	var of []api.Operation
 	var first *api.Operation
 	best := 0
-	for i := range of {
-		if rank := roadRank(&of[i], g.Pending); rank > best {
-			first, best = &of[i], rank
+	q := url.Values{"group": {g.UUID.String()}, "page_size": {"50"}}
+	for more := true; more && best < 2; { // plans that were never started may be newer than the one that did the work
+		found, err := get[api.List[api.Operation]](v, "/operations", q)
+		if err != nil {
+			return road{}, err
+		}
+		for i := range found.Items {
+			if rank := roadRank(&found.Items[i], g.Pending); rank > best {
+				first, best = &found.Items[i], rank
+			}
+		}
+		of = append(of, found.Items...)
+		if more = found.Next != nil; more {
+			q.Set("after", *found.Next)
 		}
 	}
 	if first == nil {
@@ -138,8 +145,8 @@ func (v *visit) roadOf(g api.Group) (road, error) {
 }
 
 // roadRank says how well an operation tells where the redrive of a group stands: the one that is under way, then the plan that
-// can be started, then the one that has just done something. A plan of a group without anything open has nothing to tell. 0 is
-// never shown.
+// can be started, then the one that has just done something. A plan of a group without anything open has nothing to tell. What was
+// sent of such a group stays: it is the proof that its messages arrived. 0 is never shown.
 func roadRank(o *api.Operation, pending int64) int {
 	lately := o.FinishedAt != nil && time.Since(*o.FinishedAt) < 10*time.Minute
 	switch {
@@ -149,7 +156,7 @@ func roadRank(o *api.Operation, pending int64) int {
 		return 4
 	case !o.State.Ended() && pending > 0 && !sendsNothing(o):
 		return 3
-	case o.State.Ended() && lately && o.Done > 0:
+	case o.State.Ended() && o.Done > 0 && (lately || pending == 0):
 		return 2
 	case pending > 0 && (!o.State.Ended() || lately):
 		return 1
