@@ -166,21 +166,24 @@ func warningsOf(o *api.Operation) []warning {
 			out = append(out, warning{Text: some(n, one, many)})
 		}
 	}
+	of := ""
+	if p.Foreseen < p.Items {
+		of = "of the first " + count(p.Foreseen) + " "
+	}
+	if !o.State.Ended() {
+		add(p.LeftOut[dlq.NotPending], of+"is closed, and is not sent", of+"are closed, and are not sent")
+	}
 	add(p.Redriven, "was sent again before: its consumers may see it twice", "were sent again before: their consumers may see them twice")
 	if o.Kind == dlq.OpRedrive {
 		add(p.Tasks, "is about a task, and is not sent", "are about tasks, and are not sent")
 		if o.Options.Repair() == nil {
-			add(p.Unreadable, "has headers that cannot be read, and is not sent: say in the plan what is sent instead", "have headers that cannot be read, and are not sent: say in the plan what is sent instead")
+			add(unreadable(o), "has headers that cannot be read, and is not sent: say in the plan what is sent instead", "have headers that cannot be read, and are not sent: say in the plan what is sent instead")
 		}
 		add(p.Keys, "key is among them: later events of the key may have gone before", "keys are among them: later events of a key may have gone before")
 	}
 	if !o.State.Ended() {
-		of := ""
-		if p.Foreseen < p.Items {
-			of = "of the first " + count(p.Foreseen) + " "
-		}
 		for _, why := range slices.Sorted(maps.Keys(p.LeftOut)) {
-			if why != dlq.TaskSubject && (why != dlq.UnreadableHeaders || o.Options.Repair() != nil) {
+			if why != dlq.TaskSubject && why != dlq.NotPending && (why != dlq.UnreadableHeaders || o.Options.Repair() != nil) {
 				skipped := of + "would be skipped: " + whySkipped(why)
 				add(p.LeftOut[why], skipped, skipped)
 			}
@@ -212,8 +215,7 @@ func sayOperation(o *api.Operation) say {
 			return say{Mark: "quiet", Text: name + " is planned, and there is nothing in it.", More: "Nothing that is open matches its scope."}
 		}
 		if sendsNothing(o) {
-			return say{Mark: "held", Text: fmt.Sprintf("%s would send nothing: the headers of all %s cannot be read.", name, count(o.Items)),
-				More: "Plan again, and say which headers they are sent with."}
+			return sayNothing(o, name)
 		}
 		s := say{Mark: "waiting", Text: fmt.Sprintf("%s is planned: %s. Nothing was done yet.", name, some(o.Items, nounOf(o.Kind), nounOf(o.Kind)+"s"))}
 		if first, rest := int64(o.Options.Canary), o.Items-int64(o.Options.Canary); o.Kind == dlq.OpRedrive && first > 0 && rest > 0 {

@@ -2,8 +2,10 @@ package console
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,9 +166,37 @@ func roadRank(o *api.Operation, pending int64) int {
 	return 0
 }
 
-// sendsNothing reports whether a planned redrive would skip all its messages, because it has no headers for them.
+// sendsNothing reports whether a planned redrive would skip all its messages: as the plan foresaw, or because it has no headers
+// for them.
 func sendsNothing(o *api.Operation) bool {
-	return o.Kind == dlq.OpRedrive && o.State == dlq.Planned && o.Items > 0 && o.Options.Repair() == nil && o.Plan.Unreadable >= o.Items
+	return o.Kind == dlq.OpRedrive && o.State == dlq.Planned && o.Items > 0 && (o.Plan.SkipsAll() || o.Options.Repair() == nil && o.Plan.Unreadable >= o.Items)
+}
+
+// unreadable is how many messages a plan skips because of their headers. Where it did not look at each one, it is how many have
+// headers that cannot be read.
+func unreadable(o *api.Operation) int64 {
+	if o.Plan.Foreseen < o.Items {
+		return o.Plan.Unreadable
+	}
+	return o.Plan.LeftOut[dlq.UnreadableHeaders]
+}
+
+// sayNothing is how a plan stands that would send nothing, with the reasons; that all of it is closed comes before its headers.
+func sayNothing(o *api.Operation, name string) say {
+	because := func(why, more string) say {
+		return say{Mark: "held", Text: fmt.Sprintf("%s would send nothing: %s.", name, why), More: more}
+	}
+	switch {
+	case o.Plan.LeftOut[dlq.NotPending] >= o.Items:
+		return because(some(o.Items, "investigation, and it is closed", "investigations, and all are closed"), "What is closed is not sent again.")
+	case unreadable(o) >= o.Items:
+		return because(fmt.Sprintf("the headers of all %s cannot be read", count(o.Items)), "Plan again, and say which headers they are sent with.")
+	}
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(o.Plan.LeftOut)) {
+		why = append(why, count(o.Plan.LeftOut[reason])+": "+whySkipped(reason))
+	}
+	return because(fmt.Sprintf("all %s would be skipped", count(o.Items)), strings.Join(why, " "))
 }
 
 // again is the address of the form for a new plan of the same group, with what this one had. A plan that has not been started

@@ -89,3 +89,10 @@ func (d *Investigations) Messages(ctx context.Context, entries []uuid.UUID) (map
 		return err
 	})
 }
+
+// AllClosed reports whether all of the investigations that are there are closed. It is false where none is there.
+func (d *Investigations) AllClosed(ctx context.Context, entries []uuid.UUID) (closed bool, err error) {
+	return closed, d.readByKey(ctx, "whether investigations are closed", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, entryAllClosed, entries).Scan(&closed)
+	})
+}

@@ -63,6 +63,7 @@ var (
 	groupHours      = query("group_hours")
 	groupHoursOf    = query("group_hours_of")
 	entryMessages   = query("entry_messages")
+	entryAllClosed  = query("entry_all_closed")
 	openedSince     = query("opened_since")
 	groupPartitions = query("group_partitions")
 	groupVariants   = query("group_variants")
