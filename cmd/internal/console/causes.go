@@ -171,8 +171,9 @@ type causeView struct {
 	Others        int64
 	// Kept are events that fail in the same way and wait behind a circuit breaker; nil for none.
 	Kept *keptEvents
-	// From are the topics that its newest dead letters came from.
-	From []api.Partition
+	// From are the topics that its newest dead letters came from. Sampled says that it has more dead letters than were looked at.
+	From    []api.Partition
+	Sampled bool
 }
 
 func showCause(v *visit) error {
@@ -190,6 +191,11 @@ func (v *visit) readCause() (view causeView, err error) {
 	view = causeView{GroupDetail: g, Words: groupWords(g.State),
 		Advice: adviceOf(g.Parts), Redrivable: g.Parts.Template == "", RetryAfter: v.param("after")}
 	view.From, view.TooMany = byTopic(g.Partitions), g.Pending > dlq.MaxGroupResolve
+	var letters int64
+	for _, from := range view.From {
+		letters += from.Letters
+	}
+	view.Sampled = letters < g.Occurrences
 	view.Others, view.Rest = g.Pending-dlq.MaxGroupResolve, g.Pending > 0 && v.param("rest") != "" && !isFragment(v.Request)
 	if g.Pending == 0 {
 		view.Closed = closedText(g.Statuses)

@@ -73,3 +73,17 @@ func TestCausesHaveOneOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadLettersOfManyInvestigations: the page says that it looked at the newest, where there are more.
+func TestDeadLettersOfManyInvestigations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	group := r.group(r.die(1, nil))
+	r.die(2, nil)
+	b := r.as(access.Read)
+	b.get("/causes/"+group).is(t, http.StatusOK).has(t, "<dd>2 from <bdi>postrider.dlq</bdi></dd>", "2 in 2 investigations")
+	for n := range dlq.GroupSample {
+		r.die(n+3, nil)
+	}
+	b.get("/causes/"+group).is(t, http.StatusOK).has(t, "<dd>200 of the newest from <bdi>postrider.dlq</bdi></dd>", "202 in 202 investigations")
+}
