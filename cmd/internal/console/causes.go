@@ -166,6 +166,8 @@ type causeView struct {
 	RetryAfter string
 	// Closed says how its investigations were closed; empty while one is open, and where nothing says it.
 	Closed string
+	// Verdict is how people closed investigations of it last; nil where none did.
+	Verdict *dlq.Closing
 	// TooMany says that one request does not close them all, and Others is how many it leaves. Rest says that one has left some.
 	TooMany, Rest bool
 	Others        int64
@@ -234,7 +236,14 @@ func (v *visit) readCause() (view causeView, err error) {
 	for _, related := range g.Related {
 		view.Related = append(view.Related, v.frame.rowOf(cause{Group: related}))
 	}
-	if view.Activity, err = v.activityOf(g, view.Road.All); err != nil {
+	closings, err := v.console.cfg.Investigations.Closings(v.ctx, g.UUID)
+	if err != nil {
+		return view, err
+	}
+	if len(closings) > 0 {
+		view.Verdict = &closings[0]
+	}
+	if view.Activity, err = v.activityOf(g, view.Road.All, closings); err != nil {
 		return view, err
 	}
 	v.frame.under(crumb{"Causes", "/causes"}, cmp.Or(g.Parts.ErrorCode, string(g.Parts.Reason), "cause")+" on "+g.Where())

@@ -67,6 +67,7 @@ var (
 	openedSince     = query("opened_since")
 	groupPartitions = query("group_partitions")
 	groupVariants   = query("group_variants")
+	groupClosings   = query("group_closings")
 	groupRelated    = query("group_related")
 	groupSources    = query("group_sources")
 	groupWord       = query("group_word")
