@@ -77,7 +77,7 @@ func viewOperation(o api.Operation) *operationView {
 	v.CanStart = o.State == dlq.Planned && o.Items > 0 && !sendsNothing(&o)
 	v.Again = again(&o)
 	if o.State == dlq.Completed && s.Mark != "fine" {
-		v.Words = stateWords{s.Mark, s.Mark, "Done in part"}
+		v.Words = stateWords{s.Mark, s.Mark, partWord(&o)}
 	}
 	v.CanHalt = o.State == dlq.Canary || o.State == dlq.Running
 	v.CanGoOn = o.State == dlq.Paused || o.State == dlq.Halted
@@ -121,6 +121,17 @@ func viewOperation(o api.Operation) *operationView {
 		}
 	}
 	return v
+}
+
+// partWord is the word of an operation that has ended by itself and has not done all of it.
+func partWord(o *api.Operation) string {
+	switch {
+	case o.Kind != dlq.OpRedrive && o.Done == 0:
+		return "Nothing done"
+	case o.Kind == dlq.OpRedrive && o.Done <= o.CameBack:
+		return "None arrived"
+	}
+	return "Done in part"
 }
 
 // theyArrive is what n messages of a canary do.
@@ -252,7 +263,7 @@ func sayOperation(o *api.Operation) say {
 	if o.Done == 1 {
 		were = "was"
 	}
-	return say{Mark: "held", Text: fmt.Sprintf("%s ended: %s of %s %s %s, %s not.", name, count(o.Done), some(o.Items, "investigation", "investigations"), were, closed, some(o.Items-o.Done, "was", "were")),
+	return say{Mark: "quiet", Text: fmt.Sprintf("%s ended: %s of %s %s %s, %s not.", name, count(o.Done), some(o.Items, "investigation", "investigations"), were, closed, some(o.Items-o.Done, "was", "were")),
 		More: "The items say why."}
 }
 
@@ -262,12 +273,15 @@ func sayCompletedRedrive(o *api.Operation, name string) say {
 		return say{Mark: "fine", Text: fmt.Sprintf("%s is done: all %s arrived.", name, count(o.Items))}
 	}
 	onTheWay := max(o.Done-o.Delivered-o.CameBack, 0)
-	s := say{Mark: "held", Text: fmt.Sprintf("%s ended: %s of %s arrived, %s failed again, %s not sent%s.", name, count(o.Delivered), count(o.Items), count(o.CameBack), some(o.Items-o.Done, "was", "were"), unknownYet(onTheWay)),
+	s := say{Mark: "quiet", Text: fmt.Sprintf("%s ended: %s of %s arrived, %s failed again, %s not sent%s.", name, count(o.Delivered), count(o.Items), count(o.CameBack), some(o.Items-o.Done, "was", "were"), unknownYet(onTheWay)),
 		More: "The items say what became of each, and why."}
 	if o.CameBack > 0 || o.Delivered+onTheWay == 0 {
 		s.Mark = "failing"
 	}
 	if onTheWay > 0 {
+		if s.Mark == "quiet" {
+			s.Mark = "waiting"
+		}
 		s.More += " An operation waits an hour for outcomes. What comes later is still counted here."
 	}
 	return s

@@ -24,7 +24,7 @@ type road struct {
 	All []api.Operation
 }
 
-// roadStep is a step of it. State is done, now or empty. Held says that it was halted, Failed that messages failed again in it.
+// roadStep is a step of it. State is done, now, ended or empty. Held says that it was halted, Failed that messages failed again in it.
 type roadStep struct {
 	Number       int
 	Name, Fact   string
@@ -56,9 +56,9 @@ func roadSteps(o *api.Operation) []roadStep {
 	switch {
 	case !begun:
 		at = 1
-	case canary > 0 && waiting > 0 && !behind && o.State != dlq.Running:
+	case canary > 0 && (ended && o.Done == 0 || waiting > 0 && !behind && o.State != dlq.Running):
 		at = 2
-	case waiting > 0:
+	case waiting > 0 || ended && o.Done == 0:
 		at = 3
 	case o.State == dlq.Completed && o.Items == o.Delivered:
 		at = 5
@@ -85,9 +85,12 @@ func roadSteps(o *api.Operation) []roadStep {
 	default:
 		steps[3].Fact = fmt.Sprintf("%s sent", count(sent))
 	}
-	steps = numbered(steps, at, o.State == dlq.Halted || o.State == dlq.Paused || ended || sendsNothing(o))
+	steps = numbered(steps, at, o.State == dlq.Halted || o.State == dlq.Paused || sendsNothing(o))
 	if o.Options.Repair() == nil {
 		steps[0].State = "" // to send a message as it is mends nothing
+	}
+	if at < 5 && ended {
+		steps[at].State = "ended"
 	}
 	if at < 5 && (o.State == dlq.Halted || ended) {
 		steps[at].Failed = o.CameBack > 0
