@@ -153,12 +153,13 @@ type GroupDetail struct {
 	Related []Group
 }
 
-// Bounds of GroupDetail.
+// Bounds of GroupDetail, and of the closings of a group.
 const (
 	GroupHours    = 72
 	GroupSample   = 200
 	GroupRelated  = 10
 	GroupVariants = 5
+	GroupClosings = 5
 )
 
 // GroupVariant is one of the messages of a group.
@@ -170,6 +171,15 @@ type GroupVariant struct {
 	// Newest is its newest investigation, and OpenedAt is when that was opened.
 	Newest   uuid.UUID
 	OpenedAt time.Time
+}
+
+// Closing is how investigations of a group were closed: by one person, in the same words, within a minute.
+type Closing struct {
+	Status    Status
+	Notes, By string
+	// Entries is how many of the newest GroupSample investigations of the status it closed.
+	Entries         int64
+	FirstAt, LastAt time.Time
 }
 
 // HourCount is how many investigations were opened in an hour.

@@ -25,6 +25,15 @@ const (
 	OpPurge OperationKind = "purge"
 )
 
+// RefuseClosed returns the error about a plan of so many named investigations that are all closed: a redrive sends the messages of
+// open ones, and only these can be closed. It wraps ErrRequest, and is nil where the plan can do something.
+func (k OperationKind) RefuseClosed(closed bool, named int) error {
+	if !closed || k == OpPurge {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing is open among the investigations named, %d in all; name one at least that is", ErrRequest, named)
+}
+
 // OperationState is where an operation stands.
 type OperationState string
 
@@ -262,6 +271,15 @@ type Plan struct {
 	// Overlaps are these operations, the ones with the most of the items first. Each item is treated by the operation that
 	// comes to it first; the other one treats it again, or skips it while its message is on its way.
 	Overlaps []Overlap `json:"overlaps"`
+}
+
+// SkipsAll reports whether a redrive would skip all its items as things stood. Of more than MaxForeseen it is not known.
+func (p *Plan) SkipsAll() bool {
+	var left int64
+	for _, n := range p.LeftOut {
+		left += n
+	}
+	return p.Items > 0 && left >= p.Items
 }
 
 // MaxForeseen is how many items a plan looks at one by one, for Plan.LeftOut.

@@ -172,6 +172,11 @@ func checkTarget(target string) error {
 	return nil
 }
 
+// Final reports whether a further redrive would skip the investigation, too, whatever it asks for.
+func (r SkipReason) Final() bool {
+	return r == TaskSubject || r == NotPending || r == Arrived || r == EntryPurged
+}
+
 // Explain says what a reason means and what to do.
 func (r SkipReason) Explain() string {
 	switch r {

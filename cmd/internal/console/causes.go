@@ -166,13 +166,16 @@ type causeView struct {
 	RetryAfter string
 	// Closed says how its investigations were closed; empty while one is open, and where nothing says it.
 	Closed string
+	// Verdict is how people closed investigations of it last; nil where none did.
+	Verdict *dlq.Closing
 	// TooMany says that one request does not close them all, and Others is how many it leaves. Rest says that one has left some.
 	TooMany, Rest bool
 	Others        int64
 	// Kept are events that fail in the same way and wait behind a circuit breaker; nil for none.
 	Kept *keptEvents
-	// From are the topics that its newest dead letters came from.
-	From []api.Partition
+	// From are the topics that its newest dead letters came from. Sampled says that it has more dead letters than were looked at.
+	From    []api.Partition
+	Sampled bool
 }
 
 func showCause(v *visit) error {
@@ -190,6 +193,11 @@ func (v *visit) readCause() (view causeView, err error) {
 	view = causeView{GroupDetail: g, Words: groupWords(g.State),
 		Advice: adviceOf(g.Parts), Redrivable: g.Parts.Template == "", RetryAfter: v.param("after")}
 	view.From, view.TooMany = byTopic(g.Partitions), g.Pending > dlq.MaxGroupResolve
+	var letters int64
+	for _, from := range view.From {
+		letters += from.Letters
+	}
+	view.Sampled = letters < g.Occurrences
 	view.Others, view.Rest = g.Pending-dlq.MaxGroupResolve, g.Pending > 0 && v.param("rest") != "" && !isFragment(v.Request)
 	if g.Pending == 0 {
 		view.Closed = closedText(g.Statuses)
@@ -228,7 +236,14 @@ func (v *visit) readCause() (view causeView, err error) {
 	for _, related := range g.Related {
 		view.Related = append(view.Related, v.frame.rowOf(cause{Group: related}))
 	}
-	if view.Activity, err = v.activityOf(g, view.Road.All); err != nil {
+	closings, err := v.console.cfg.Investigations.Closings(v.ctx, g.UUID)
+	if err != nil {
+		return view, err
+	}
+	if len(closings) > 0 {
+		view.Verdict = &closings[0]
+	}
+	if view.Activity, err = v.activityOf(g, view.Road.All, closings); err != nil {
 		return view, err
 	}
 	v.frame.under(crumb{"Causes", "/causes"}, cmp.Or(g.Parts.ErrorCode, string(g.Parts.Reason), "cause")+" on "+g.Where())

@@ -73,3 +73,41 @@ func TestCausesHaveOneOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestDeadLettersOfManyInvestigations: the page says that it looked at the newest, where there are more.
+func TestDeadLettersOfManyInvestigations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	group := r.group(r.die(1, nil))
+	r.die(2, nil)
+	b := r.as(access.Read)
+	b.get("/causes/"+group).is(t, http.StatusOK).has(t, "<dd>2 from <bdi>postrider.dlq</bdi></dd>", "2 in 2 investigations")
+	for n := range dlq.GroupSample {
+		r.die(n+3, nil)
+	}
+	b.get("/causes/"+group).is(t, http.StatusOK).has(t, "<dd>200 of the newest from <bdi>postrider.dlq</bdi></dd>", "202 in 202 investigations")
+}
+
+// TestACauseSaysHowItWasClosed: the verdict and the note of the person who closed it last, also after it was opened again. What was
+// closed by rule is no verdict.
+func TestACauseSaysHowItWasClosed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	group := r.group(r.die(1, nil))
+	r.die(2, nil)
+	cause := "/causes/" + group
+	b := r.as(access.Admin)
+	b.get(cause).is(t, http.StatusOK).lacks(t, "Last closed")
+	b.post(cause+"/resolve", "status", "permanently_failed", "notes", "the supplier is <gone>").is(t, http.StatusSeeOther)
+	verdict := []string{"Last closed", "by <bdi>key admin</bdi>", "Failed for good</span> 2 investigations</p>", "the supplier is &lt;gone&gt;"}
+	b.get(cause).is(t, http.StatusOK).has(t, verdict...).has(t, "closed 2 investigations as failed for good</bdi>: <bdi>the supplier is &lt;gone&gt;").lacks(t, "closed the investigations of")
+	r.die(3, nil)
+	pgtest.Exec(t, r.pool, `update postrider.dlq_entry set resolution_status = 'manually_resolved', resolution_timestamp = now() + interval '1 hour', resolved_by = 'postrider', resolution_notes = 'by rule'
+		where resolution_status = 'pending'`)
+	r.die(4, nil)
+	reader := r.as(access.Read)
+	reader.get(cause).is(t, http.StatusOK).has(t, append(verdict, "<b>1</b> open")...).lacks(t, "by rule")
+	again := pgtest.Value[string](t, r.pool, `select dlq_entry_uuid::text from postrider.dlq_entry where resolution_status = 'pending'`)
+	b.post("/investigations/"+again+"/change", "what", "resolve", "notes", "mended").is(t, http.StatusSeeOther)
+	reader.get(cause).has(t, "Resolved</span> 1 investigation</p>", "mended", "closed 2 investigations as failed for good")
+}

@@ -69,6 +69,8 @@ type Investigations interface {
 	GroupHours(ctx context.Context, groups []uuid.UUID) (map[uuid.UUID][]dlq.HourCount, error)
 	Messages(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error)
 	Keys(ctx context.Context, entries []uuid.UUID) (map[uuid.UUID]string, error)
+	Closings(ctx context.Context, group uuid.UUID) ([]dlq.Closing, error)
+	AllClosed(ctx context.Context, entries []uuid.UUID) (bool, error)
 	PendingOf(ctx context.Context, t dlq.SubjectType) (int64, error)
 }
 

@@ -60,12 +60,23 @@ func TestEndsAreTold(t *testing.T) {
 	if all.Words.Word != "Done" || all.Say.Mark != "fine" || all.Road[4].State != "done" {
 		t.Errorf("all arrived: %+v %+v %+v", all.Words, all.Say, all.Road[4])
 	}
-	for name, v := range map[string]*operationView{
-		"none":     with(func(o *api.Operation) { o.Skipped = 4 }),
-		"one came": with(func(o *api.Operation) { o.Done, o.Delivered, o.CameBack = 4, 3, 1 }),
+	for name, c := range map[string]struct {
+		v    *operationView
+		word string
+		at   int // the step that it ended in
+	}{
+		"none":             {with(func(o *api.Operation) { o.Skipped = 4 }), "None arrived", 3},
+		"none of a canary": {with(func(o *api.Operation) { o.Skipped, o.Options.Canary = 4, 2 }), "None arrived", 2},
+		"all came":         {with(func(o *api.Operation) { o.Done, o.CameBack = 4, 4 }), "None arrived", 4},
+		"one came":         {with(func(o *api.Operation) { o.Done, o.Delivered, o.CameBack = 4, 3, 1 }), "Done in part", 4},
 	} {
-		if v.Words.Word != "Done in part" || v.Say.Mark != "failing" || v.Road[4].State == "done" || !v.Road[4].Held {
-			t.Errorf("%s: %+v %+v %+v", name, v.Words, v.Say, v.Road[4])
+		if step := c.v.Road[c.at]; c.v.Words.Word != c.word || c.v.Say.Mark != "failing" || step.State != "ended" || step.Held {
+			t.Errorf("%s: %+v %+v %+v", name, c.v.Words, c.v.Say, c.v.Road)
+		}
+		for _, behind := range c.v.Road[c.at+1:] {
+			if behind.State != "" {
+				t.Errorf("%s: behind its end, %+v", name, behind)
+			}
 		}
 	}
 	plan := with(func(o *api.Operation) {
@@ -96,14 +107,15 @@ func TestAnEndedOperationAgreesWithItsItems(t *testing.T) {
 		says, mark, was string
 	}{
 		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 4, 0), "n is done: all 4 arrived.", "fine", "Done"},
-		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 2, 0), "n ended: 2 of 4 arrived, 0 failed again, 0 were not sent, 2 are still on the way.", "held", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 2, 0), "n ended: 2 of 4 arrived, 0 failed again, 0 were not sent, 2 are still on the way.", "waiting", "Done in part"},
 		{of(dlq.OpRedrive, dlq.Completed, 3, 1, 0, 2, 1), "n ended: 2 of 4 arrived, 1 failed again, 1 was not sent.", "failing", "Done in part"},
-		{of(dlq.OpRedrive, dlq.Completed, 3, 0, 1, 2, 0), "n ended: 2 of 4 arrived, 0 failed again, 1 was not sent, 1 is still on the way.", "held", "Done in part"},
-		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 0, 0), "n ended: 0 of 4 arrived, 0 failed again, 0 were not sent, 4 are still on the way.", "held", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Completed, 3, 0, 1, 2, 0), "n ended: 2 of 4 arrived, 0 failed again, 1 was not sent, 1 is still on the way.", "waiting", "Done in part"},
+		{of(dlq.OpRedrive, dlq.Completed, 4, 0, 0, 0, 0), "n ended: 0 of 4 arrived, 0 failed again, 0 were not sent, 4 are still on the way.", "waiting", "Done in part"},
 		{of(dlq.OpRedrive, dlq.Aborted, 3, 0, 0, 1, 1), "n was ended: of 4 messages, 3 were sent; 1 arrived, 1 failed again, 1 is still on the way.", "failing", "Ended"},
 		{of(dlq.OpResolve, dlq.Completed, 4, 0, 0, 0, 0), "n is done: 4 of 4.", "fine", "Done"},
-		{of(dlq.OpResolve, dlq.Completed, 3, 1, 0, 0, 0), "n ended: 3 of 4 investigations were closed, 1 was not.", "held", "Done in part"},
-		{of(dlq.OpPurge, dlq.Completed, 1, 2, 1, 0, 0), "n ended: 1 of 4 investigations was removed, 3 were not.", "held", "Done in part"},
+		{of(dlq.OpResolve, dlq.Completed, 3, 1, 0, 0, 0), "n ended: 3 of 4 investigations were closed, 1 was not.", "quiet", "Done in part"},
+		{of(dlq.OpResolve, dlq.Completed, 0, 4, 0, 0, 0), "n ended: 0 of 4 investigations were closed, 4 were not.", "quiet", "Nothing done"},
+		{of(dlq.OpPurge, dlq.Completed, 1, 2, 1, 0, 0), "n ended: 1 of 4 investigations was removed, 3 were not.", "quiet", "Done in part"},
 	} {
 		if c.v.Say.Text != c.says || c.v.Say.Mark != c.mark || c.v.Words.Word != c.was {
 			t.Errorf("it says %q (%s, %s), want %q (%s, %s)", c.v.Say.Text, c.v.Say.Mark, c.v.Words.Word, c.says, c.mark, c.was)

@@ -41,6 +41,8 @@ type letterView struct {
 	// Redrivable says that its message can be sent again now, and WhyNot why not.
 	Redrivable bool
 	WhyNot     string
+	// TooLarge warns that the message fails again as it is; empty where that is not known.
+	TooLarge string
 	// Before says what its predecessor is: of the same event, what it was sent again from, or the last of its cause.
 	Before string
 	// Unreadable says that its headers cannot be read, so that it is sent with other ones alone.
@@ -91,6 +93,9 @@ func letterOf(d api.Detail, as string) *letterView {
 		v.WhyNot = "It is on its way already."
 	default:
 		v.Redrivable = true
+		if isTooLarge(text(d.ErrorCode)) {
+			v.TooLarge = sentence(strings.Replace(tooLargeText(1, "", text(d.Topic), ""), "1 was", "This message was", 1))
+		}
 		if v.Unreadable = slices.ContainsFunc(v.Headers, func(h pair) bool { return h.Name == message.HeaderInvalidHeaders }); v.Unreadable {
 			v.WhyNot = "Its headers cannot be read, so it cannot be sent as it is. Plan how, and give headers there, or change it below."
 		}

@@ -77,7 +77,7 @@ func viewOperation(o api.Operation) *operationView {
 	v.CanStart = o.State == dlq.Planned && o.Items > 0 && !sendsNothing(&o)
 	v.Again = again(&o)
 	if o.State == dlq.Completed && s.Mark != "fine" {
-		v.Words = stateWords{s.Mark, s.Mark, "Done in part"}
+		v.Words = stateWords{s.Mark, s.Mark, partWord(&o)}
 	}
 	v.CanHalt = o.State == dlq.Canary || o.State == dlq.Running
 	v.CanGoOn = o.State == dlq.Paused || o.State == dlq.Halted
@@ -123,6 +123,17 @@ func viewOperation(o api.Operation) *operationView {
 	return v
 }
 
+// partWord is the word of an operation that has ended by itself and has not done all of it.
+func partWord(o *api.Operation) string {
+	switch {
+	case o.Kind != dlq.OpRedrive && o.Done == 0:
+		return "Nothing done"
+	case o.Kind == dlq.OpRedrive && o.Done <= o.CameBack:
+		return "None arrived"
+	}
+	return "Done in part"
+}
+
 // theyArrive is what n messages of a canary do.
 func theyArrive(n int64) string {
 	if n == 1 {
@@ -166,21 +177,24 @@ func warningsOf(o *api.Operation) []warning {
 			out = append(out, warning{Text: some(n, one, many)})
 		}
 	}
+	of := ""
+	if p.Foreseen < p.Items {
+		of = "of the first " + count(p.Foreseen) + " "
+	}
+	if !o.State.Ended() {
+		add(p.LeftOut[dlq.NotPending], of+"is closed, and is not sent", of+"are closed, and are not sent")
+	}
 	add(p.Redriven, "was sent again before: its consumers may see it twice", "were sent again before: their consumers may see them twice")
 	if o.Kind == dlq.OpRedrive {
 		add(p.Tasks, "is about a task, and is not sent", "are about tasks, and are not sent")
 		if o.Options.Repair() == nil {
-			add(p.Unreadable, "has headers that cannot be read, and is not sent: say in the plan what is sent instead", "have headers that cannot be read, and are not sent: say in the plan what is sent instead")
+			add(unreadable(o), "has headers that cannot be read, and is not sent: say in the plan what is sent instead", "have headers that cannot be read, and are not sent: say in the plan what is sent instead")
 		}
 		add(p.Keys, "key is among them: later events of the key may have gone before", "keys are among them: later events of a key may have gone before")
 	}
 	if !o.State.Ended() {
-		of := ""
-		if p.Foreseen < p.Items {
-			of = "of the first " + count(p.Foreseen) + " "
-		}
 		for _, why := range slices.Sorted(maps.Keys(p.LeftOut)) {
-			if why != dlq.TaskSubject && (why != dlq.UnreadableHeaders || o.Options.Repair() != nil) {
+			if why != dlq.TaskSubject && why != dlq.NotPending && (why != dlq.UnreadableHeaders || o.Options.Repair() != nil) {
 				skipped := of + "would be skipped: " + whySkipped(why)
 				add(p.LeftOut[why], skipped, skipped)
 			}
@@ -212,8 +226,7 @@ func sayOperation(o *api.Operation) say {
 			return say{Mark: "quiet", Text: name + " is planned, and there is nothing in it.", More: "Nothing that is open matches its scope."}
 		}
 		if sendsNothing(o) {
-			return say{Mark: "held", Text: fmt.Sprintf("%s would send nothing: the headers of all %s cannot be read.", name, count(o.Items)),
-				More: "Plan again, and say which headers they are sent with."}
+			return sayNothing(o, name)
 		}
 		s := say{Mark: "waiting", Text: fmt.Sprintf("%s is planned: %s. Nothing was done yet.", name, some(o.Items, nounOf(o.Kind), nounOf(o.Kind)+"s"))}
 		if first, rest := int64(o.Options.Canary), o.Items-int64(o.Options.Canary); o.Kind == dlq.OpRedrive && first > 0 && rest > 0 {
@@ -250,7 +263,7 @@ func sayOperation(o *api.Operation) say {
 	if o.Done == 1 {
 		were = "was"
 	}
-	return say{Mark: "held", Text: fmt.Sprintf("%s ended: %s of %s %s %s, %s not.", name, count(o.Done), some(o.Items, "investigation", "investigations"), were, closed, some(o.Items-o.Done, "was", "were")),
+	return say{Mark: "quiet", Text: fmt.Sprintf("%s ended: %s of %s %s %s, %s not.", name, count(o.Done), some(o.Items, "investigation", "investigations"), were, closed, some(o.Items-o.Done, "was", "were")),
 		More: "The items say why."}
 }
 
@@ -260,12 +273,15 @@ func sayCompletedRedrive(o *api.Operation, name string) say {
 		return say{Mark: "fine", Text: fmt.Sprintf("%s is done: all %s arrived.", name, count(o.Items))}
 	}
 	onTheWay := max(o.Done-o.Delivered-o.CameBack, 0)
-	s := say{Mark: "held", Text: fmt.Sprintf("%s ended: %s of %s arrived, %s failed again, %s not sent%s.", name, count(o.Delivered), count(o.Items), count(o.CameBack), some(o.Items-o.Done, "was", "were"), unknownYet(onTheWay)),
+	s := say{Mark: "quiet", Text: fmt.Sprintf("%s ended: %s of %s arrived, %s failed again, %s not sent%s.", name, count(o.Delivered), count(o.Items), count(o.CameBack), some(o.Items-o.Done, "was", "were"), unknownYet(onTheWay)),
 		More: "The items say what became of each, and why."}
 	if o.CameBack > 0 || o.Delivered+onTheWay == 0 {
 		s.Mark = "failing"
 	}
 	if onTheWay > 0 {
+		if s.Mark == "quiet" {
+			s.Mark = "waiting"
+		}
 		s.More += " An operation waits an hour for outcomes. What comes later is still counted here."
 	}
 	return s

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
@@ -47,8 +49,9 @@ type planView struct {
 	Already *operationView
 	// Kept are events that fail in the same way and wait behind a circuit breaker, which no plan reaches; nil for none.
 	Kept *keptEvents
-	// Closed says that nothing of the group is open any more, so that there is nothing to plan.
+	// Closed says that nothing that it is about is open any more, so that there is nothing to plan; Back leads away.
 	Closed bool
+	Back   pair
 	// TooLarge warns that its messages are too large to arrive; empty where that is not known.
 	TooLarge string
 	// Title is what is planned.
@@ -113,7 +116,12 @@ func showPlan(v *visit) error {
 		p.ScopeText = some(len(p.IDs), "investigation that was picked", "investigations that were picked")
 		p.Group, p.Filter = "", api.EntryFilter{}
 		p.Count, p.Exactly = int64(len(p.IDs)), true
+		p.Back = pair{"Back to the investigations", "/investigations"}
+		if err := v.closedOf(&p); err != nil {
+			return err
+		}
 		if len(p.IDs) == 1 {
+			p.Back = pair{"Back to the investigation", "/investigations/" + url.PathEscape(p.IDs[0])}
 			d, err := get[api.Detail](v, "/dlq/"+url.PathEscape(p.IDs[0]), nil)
 			if err != nil {
 				return err
@@ -130,6 +138,7 @@ func showPlan(v *visit) error {
 		}
 		p.GroupTitle = clip(g.Title, 300)
 		p.Count, p.Exactly, p.Closed = g.Pending, true, g.Pending == 0
+		p.Back = pair{"Back to the cause", "/causes/" + p.Group}
 		if road, err := v.roadOf(g); err != nil {
 			return err
 		} else if o := road.Operation; o != nil && !o.State.Ended() {
@@ -233,18 +242,36 @@ func (v *visit) allUnreadable(filter url.Values) (bool, error) {
 	return err == nil && unreadable.Total != nil && *unreadable.TotalExact && *unreadable.Total == *all.Total, err
 }
 
-// allPickedUnreadable is allUnreadable for investigations that were picked. Of very many it is not known, and not said.
+// closedOf finds out whether a plan of picked investigations has nothing to do, because all of them are closed.
+func (v *visit) closedOf(p *planView) error {
+	var ids []uuid.UUID
+	for _, id := range p.IDs {
+		one, err := api.ParseID(id)
+		if err != nil {
+			return nil // the API says what is wrong with it
+		}
+		ids = append(ids, one)
+	}
+	closed, err := v.console.cfg.Investigations.AllClosed(v.ctx, ids)
+	p.Closed = p.Kind.RefuseClosed(closed, len(ids)) != nil
+	return err
+}
+
+// allPickedUnreadable is allUnreadable for investigations that were picked: for the open ones. Of very many it is not known, and
+// not said.
 func (v *visit) allPickedUnreadable(ids []string) (bool, error) {
 	if len(ids) > maxRest {
 		return false, nil
 	}
+	open := false
 	for _, id := range ids {
 		d, err := get[api.Detail](v, "/dlq/"+url.PathEscape(id), nil)
-		if err != nil || !letterOf(d, "").Unreadable {
+		if err != nil || d.Status == dlq.Pending && !letterOf(d, "").Unreadable {
 			return false, err
 		}
+		open = open || d.Status == dlq.Pending
 	}
-	return true, nil
+	return open, nil
 }
 
 // refuseToSendNothing refuses the plan of a redrive that skips all its messages, because the form says of no header what is

@@ -31,7 +31,7 @@ func retryCause(v *visit) (string, error) {
 	if done.Next != nil {
 		back += "?after=" + url.QueryEscape(*done.Next) + "#road"
 	}
-	v.say("%s%s", sayRetried(done), left)
+	v.say("%s%s%s", sayRetried(done), comesBack(done, "here"), left)
 	return back, nil
 }
 
@@ -45,9 +45,17 @@ func retryTasks(v *visit) (string, error) {
 	v.mayTake(httpapi.PlanLimit)
 	done, err := ask[api.RetriedTasks](v, http.MethodPost, "/tasks/retry", nil, map[string]any{"ids": ids})
 	if err == nil {
-		v.say("%s", sayRetried(done))
+		v.say("%s%s", sayRetried(done), comesBack(done, "to its cause"))
 	}
 	return back, err
+}
+
+// comesBack says that nothing is confirmed yet: a retry closes investigations before the task has done anything.
+func comesBack(done api.RetriedTasks, where string) string {
+	if len(done.Retried) == 0 {
+		return ""
+	}
+	return " A task that fails again comes back " + where + "."
 }
 
 // sayRetried counts what a retry did. Of the tasks that it skipped it says why the first one was.

@@ -2,8 +2,10 @@ package console
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,11 +20,11 @@ type road struct {
 	Steps []roadStep
 	// Operation is the operation that goes it; nil before there is one.
 	Operation *operationView
-	// All are the newest 50 operations of the group, the newest first.
+	// All are the newest operations of the group, 50 at least where it has so many, the newest first.
 	All []api.Operation
 }
 
-// roadStep is a step of it. State is done, now or empty. Held says that it was halted, Failed that messages failed again in it.
+// roadStep is a step of it. State is done, now, ended or empty. Held says that it was halted, Failed that messages failed again in it.
 type roadStep struct {
 	Number       int
 	Name, Fact   string
@@ -54,9 +56,9 @@ func roadSteps(o *api.Operation) []roadStep {
 	switch {
 	case !begun:
 		at = 1
-	case canary > 0 && waiting > 0 && !behind && o.State != dlq.Running:
+	case canary > 0 && (ended && o.Done == 0 || waiting > 0 && !behind && o.State != dlq.Running):
 		at = 2
-	case waiting > 0:
+	case waiting > 0 || ended && o.Done == 0:
 		at = 3
 	case o.State == dlq.Completed && o.Items == o.Delivered:
 		at = 5
@@ -83,9 +85,12 @@ func roadSteps(o *api.Operation) []roadStep {
 	default:
 		steps[3].Fact = fmt.Sprintf("%s sent", count(sent))
 	}
-	steps = numbered(steps, at, o.State == dlq.Halted || o.State == dlq.Paused || ended || sendsNothing(o))
+	steps = numbered(steps, at, o.State == dlq.Halted || o.State == dlq.Paused || sendsNothing(o))
 	if o.Options.Repair() == nil {
 		steps[0].State = "" // to send a message as it is mends nothing
+	}
+	if at < 5 && ended {
+		steps[at].State = "ended"
 	}
 	if at < 5 && (o.State == dlq.Halted || ended) {
 		steps[at].Failed = o.CameBack > 0
@@ -112,16 +117,23 @@ func numbered(steps []roadStep, at int, held bool) []roadStep {
 
 // roadOf is the road of a group. Its operation is the newest one of the rank that roadRank puts first.
 func (v *visit) roadOf(g api.Group) (road, error) {
-	found, err := get[api.List[api.Operation]](v, "/operations", url.Values{"group": {g.UUID.String()}, "page_size": {"50"}})
-	if err != nil {
-		return road{}, err
-	}
-	of := found.Items
+	var of []api.Operation
 	var first *api.Operation
 	best := 0
-	for i := range of {
-		if rank := roadRank(&of[i], g.Pending); rank > best {
-			first, best = &of[i], rank
+	q := url.Values{"group": {g.UUID.String()}, "page_size": {"50"}}
+	for more := true; more && best < 2; { // plans that were never started may be newer than the one that did the work
+		found, err := get[api.List[api.Operation]](v, "/operations", q)
+		if err != nil {
+			return road{}, err
+		}
+		for i := range found.Items {
+			if rank := roadRank(&found.Items[i], g.Pending); rank > best {
+				first, best = &found.Items[i], rank
+			}
+		}
+		of = append(of, found.Items...)
+		if more = found.Next != nil; more {
+			q.Set("after", *found.Next)
 		}
 	}
 	if first == nil {
@@ -138,8 +150,8 @@ func (v *visit) roadOf(g api.Group) (road, error) {
 }
 
 // roadRank says how well an operation tells where the redrive of a group stands: the one that is under way, then the plan that
-// can be started, then the one that has just done something. A plan of a group without anything open has nothing to tell. 0 is
-// never shown.
+// can be started, then the one that has just done something. A plan of a group without anything open has nothing to tell. What was
+// sent of such a group stays: it is the proof that its messages arrived. 0 is never shown.
 func roadRank(o *api.Operation, pending int64) int {
 	lately := o.FinishedAt != nil && time.Since(*o.FinishedAt) < 10*time.Minute
 	switch {
@@ -149,7 +161,7 @@ func roadRank(o *api.Operation, pending int64) int {
 		return 4
 	case !o.State.Ended() && pending > 0 && !sendsNothing(o):
 		return 3
-	case o.State.Ended() && lately && o.Done > 0:
+	case o.State.Ended() && o.Done > 0 && (lately || pending == 0):
 		return 2
 	case pending > 0 && (!o.State.Ended() || lately):
 		return 1
@@ -157,9 +169,37 @@ func roadRank(o *api.Operation, pending int64) int {
 	return 0
 }
 
-// sendsNothing reports whether a planned redrive would skip all its messages, because it has no headers for them.
+// sendsNothing reports whether a planned redrive would skip all its messages: as the plan foresaw, or because it has no headers
+// for them.
 func sendsNothing(o *api.Operation) bool {
-	return o.Kind == dlq.OpRedrive && o.State == dlq.Planned && o.Items > 0 && o.Options.Repair() == nil && o.Plan.Unreadable >= o.Items
+	return o.Kind == dlq.OpRedrive && o.State == dlq.Planned && o.Items > 0 && (o.Plan.SkipsAll() || o.Options.Repair() == nil && o.Plan.Unreadable >= o.Items)
+}
+
+// unreadable is how many messages a plan skips because of their headers. Where it did not look at each one, it is how many have
+// headers that cannot be read.
+func unreadable(o *api.Operation) int64 {
+	if o.Plan.Foreseen < o.Items {
+		return o.Plan.Unreadable
+	}
+	return o.Plan.LeftOut[dlq.UnreadableHeaders]
+}
+
+// sayNothing is how a plan stands that would send nothing, with the reasons; that all of it is closed comes before its headers.
+func sayNothing(o *api.Operation, name string) say {
+	because := func(why, more string) say {
+		return say{Mark: "held", Text: fmt.Sprintf("%s would send nothing: %s.", name, why), More: more}
+	}
+	switch {
+	case o.Plan.LeftOut[dlq.NotPending] >= o.Items:
+		return because(some(o.Items, "investigation, and it is closed", "investigations, and all are closed"), "What is closed is not sent again.")
+	case unreadable(o) >= o.Items:
+		return because(fmt.Sprintf("the headers of all %s cannot be read", count(o.Items)), "Plan again, and say which headers they are sent with.")
+	}
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(o.Plan.LeftOut)) {
+		why = append(why, count(o.Plan.LeftOut[reason])+": "+whySkipped(reason))
+	}
+	return because(fmt.Sprintf("all %s would be skipped", count(o.Items)), strings.Join(why, " "))
 }
 
 // again is the address of the form for a new plan of the same group, with what this one had. A plan that has not been started

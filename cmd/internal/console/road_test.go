@@ -72,6 +72,19 @@ func TestARoadBehindManyOperations(t *testing.T) {
 	b.get("/plan?kind=redrive&group="+group).is(t, http.StatusOK).has(t, "This cause has an operation already")
 }
 
+// TestTheProofOfAClosedCauseStays: hours later, and behind newer operations of the same investigations that sent nothing, the page of
+// a cause still shows that its messages arrived.
+func TestTheProofOfAClosedCauseStays(t *testing.T) {
+	t.Parallel()
+	r, b, group, operation := planned(t)
+	r.played(operation, `state = 'completed', done = 7, delivered = 7, started_at = now(), treated_at = now(), finished_at = now() - interval '2 hours'`)
+	b.post("/causes/"+group+"/resolve").is(t, http.StatusSeeOther)
+	pgtest.Exec(t, r.pool, `insert into postrider.dlq_operation (kind, name, actor, state, scope, created_at, finished_at, items, skipped)
+		select 'redrive', 'newer ' || n, 'ann', case n % 2 when 0 then 'aborted' else 'completed' end, jsonb_build_object('group', $1::text), now() + interval '1 second',
+			now() + interval '2 seconds', 3, 3 from generate_series(1, 120) n`, group)
+	b.get("/causes/"+group).is(t, http.StatusOK).has(t, `<b>Confirmed<span class="sr">, done</span></b>7 of 7 arrived`, "first is done: all 7 arrived.", operation, "None of its 7 investigations is open: 7 resolved.")
+}
+
 // planned is a person with a plan to redrive the 7 messages of a group, with a canary of 5.
 func planned(t *testing.T) (r *rig, b *browser, group, operation string) {
 	t.Helper()

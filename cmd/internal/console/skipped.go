@@ -31,7 +31,7 @@ func (v *visit) skipped(view *operationView) error {
 		return nil
 	}
 	ended := o.State.Ended() && o.Skipped > 0
-	if !ended && (o.State.Ended() || o.Plan.Unreadable == 0) {
+	if !ended && (o.State.Ended() || unreadable(o) == 0) {
 		return nil
 	}
 	q := url.Values{"page_size": {fmt.Sprint(maxRest)}}
@@ -48,7 +48,9 @@ func (v *visit) skipped(view *operationView) error {
 		if !ended || item.Reason != nil && *item.Reason == dlq.UnreadableHeaders {
 			unreadable = append(unreadable, item.Entry)
 		}
-		ids.Add("id", item.Entry.String())
+		if item.Reason == nil || !item.Reason.Final() {
+			ids.Add("id", item.Entry.String())
+		}
 	}
 	messages, err := v.console.cfg.Investigations.Messages(v.ctx, unreadable)
 	if err != nil {
@@ -80,8 +82,9 @@ func (v *visit) skipped(view *operationView) error {
 		view.Warnings = append(view.Warnings, w)
 	}
 	switch {
-	case ended && found.Next == nil:
-		view.Rest, view.RestVerb = "/plan?"+ids.Encode(), "Plan the "+count(len(found.Items))+" again"
+	case ended && found.Next == nil && len(ids["id"]) > 0:
+		view.Rest, view.RestVerb = "/plan?"+ids.Encode(), "Plan the "+count(len(ids["id"]))+" again"
+	case ended && found.Next == nil: // another plan would skip them, too
 	case ended:
 		view.Rest, view.RestVerb = view.Again, "Plan what is open again"
 	}

@@ -157,7 +157,7 @@ func TestTasksArePutBackTogether(t *testing.T) {
 	if got := states(); got != "pending pending pending error" || !strings.Contains(to, "?after=") {
 		t.Fatalf("after the first portion they are %s, and it goes on at %s", got, to)
 	}
-	b.get(to).is(t, http.StatusOK).has(t, "2 tasks are back at their beginning. There are more", "Put the others back")
+	b.get(to).is(t, http.StatusOK).has(t, "2 tasks are back at their beginning. A task that fails again comes back here. There are more", "Put the others back")
 	after, err := url.Parse(to)
 	if err != nil {
 		t.Fatal(err)
@@ -166,12 +166,15 @@ func TestTasksArePutBackTogether(t *testing.T) {
 	if got := states(); got != "pending pending pending pending" {
 		t.Errorf("after the second portion they are %s", got)
 	}
+	b.get(cause).has(t, "1 task is back at its beginning. A task that fails again comes back here.", "None of its 4 investigations is open",
+		"No investigation is left to close. A task that was put back and fails again opens it again.", "</bdi> <bdi>closed ").lacks(t, "Nothing is left to do", "Nothing was done yet.")
+	r.as(access.Read).get(cause).has(t, "key admin</bdi> <bdi>closed ", "as resolved</bdi>: <bdi>the task was retried")
 	pgtest.Exec(t, r.pool, `update postrider.tasker_tasks set state = 'error', live = false where task_uuid = $1`, tasks[0])
 	b.get("/tasks?status=error").is(t, http.StatusOK).has(t, `action="/tasks/retry"`, `name="id" value="`+tasks[0]+`"`, `name="back" value="/tasks?status=error"`)
 	if to := b.post("/tasks/retry", "id", tasks[0], "id", tasks[1], "back", "/tasks?status=error").is(t, http.StatusSeeOther).header.Get("Location"); to != "/tasks?status=error" {
 		t.Errorf("it leads to %s", to)
 	}
-	b.get("/tasks").is(t, http.StatusOK).has(t, "1 task is back at its beginning. 1 was skipped. Task "+tasks[1]+": It is pending; machine workflow retries from error.")
+	b.get("/tasks").is(t, http.StatusOK).has(t, "1 task is back at its beginning. 1 was skipped. Task "+tasks[1]+": It is pending; machine workflow retries from error. A task that fails again comes back to its cause.")
 	b.post("/tasks/retry", "back", "/tasks").is(t, http.StatusSeeOther)
 	b.get("/tasks").is(t, http.StatusOK).has(t, "No task is picked.")
 	for _, path := range []string{"/tasks", cause} {

@@ -8,7 +8,8 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// TestAPlanOfTooLargeMessagesWarns before anything is sent: on its form, on its page, and on the page of its cause. Once it is
+// TestAPlanOfTooLargeMessagesWarns before anything is sent: on its form, on its page, on the page of its cause, and on the page of
+// one of them, which is sent without a plan. Once it is
 // started, and for other messages, nothing is said.
 func TestAPlanOfTooLargeMessagesWarns(t *testing.T) {
 	t.Parallel()
@@ -29,6 +30,8 @@ func TestAPlanOfTooLargeMessagesWarns(t *testing.T) {
 	b.get("/plan?kind=redrive&id="+entry+"&target=large-orders").is(t, http.StatusOK).has(t, "fails again unless large-orders takes larger messages")
 	b.get("/plan?kind=resolve&group="+group).is(t, http.StatusOK).lacks(t, "too large for orders")
 	b.get("/plan?kind=redrive&id="+small).is(t, http.StatusOK).lacks(t, "too large for")
+	b.get("/investigations/"+entry).is(t, http.StatusOK).has(t, "Send it again</button>", "This message was too large for orders, and fails again unless it takes larger messages by now: raise kafka.max_message_bytes")
+	b.get("/investigations/"+small).is(t, http.StatusOK).lacks(t, "too large for")
 	plan := func(scope ...string) string {
 		t.Helper()
 		return b.post("/plan", append([]string{"kind", "redrive", "canary", ""}, scope...)...).is(t, http.StatusSeeOther).header.Get("Location")

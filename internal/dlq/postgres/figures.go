@@ -89,3 +89,23 @@ func (d *Investigations) Messages(ctx context.Context, entries []uuid.UUID) (map
 		return err
 	})
 }
+
+// AllClosed reports whether all of the investigations that are there are closed. It is false where none is there.
+func (d *Investigations) AllClosed(ctx context.Context, entries []uuid.UUID) (closed bool, err error) {
+	return closed, d.readByKey(ctx, "whether investigations are closed", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, entryAllClosed, entries).Scan(&closed)
+	})
+}
+
+// Closings returns how people closed investigations of a group, the newest first: dlq.GroupClosings at most. What was closed by
+// rule is left out.
+func (d *Investigations) Closings(ctx context.Context, group uuid.UUID) (closings []dlq.Closing, err error) {
+	return closings, d.readPlanned(ctx, "closings of a group", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, groupClosings, group, dlq.GroupSample, dlq.GroupClosings)
+		if err != nil {
+			return err
+		}
+		closings, err = pgx.CollectRows(rows, pgx.RowToStructByPos[dlq.Closing])
+		return err
+	})
+}

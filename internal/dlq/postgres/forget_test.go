@@ -72,8 +72,8 @@ func TestOldOperationsAreRemoved(t *testing.T) {
 		}
 		return o.UUID
 	}
-	first := run(true)
 	aborted, open := r.plan(dlq.Scope{Entries: entries[:3]}, dlq.OperationOptions{}).UUID, r.plan(dlq.Scope{Entries: entries[:3]}, dlq.OperationOptions{}).UUID
+	first := run(true)
 	r.command(aborted, dlq.Abort)
 	const keep = 90 * 24 * time.Hour
 	if n, more, err := r.ForgetOperations(t.Context(), keep, 10); err != nil || n != 0 || more {

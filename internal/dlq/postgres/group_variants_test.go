@@ -59,6 +59,7 @@ func TestVariantsOfALargeGroup(t *testing.T) {
 	for _, plan := range []string{
 		explained(t, tx, groupVariants, group, dlq.GroupSample, dlq.GroupVariants),
 		explained(t, tx, groupPartitions, group, dlq.GroupSample),
+		explained(t, tx, groupClosings, group, dlq.GroupSample, dlq.GroupClosings),
 	} {
 		if !strings.Contains(plan, "Index Only Scan Backward using dlq_entry_group") || strings.Contains(plan, "Seq Scan on dlq_entry") {
 			t.Errorf("it reads more than the newest of the group:\n%s", plan)

@@ -113,6 +113,15 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 			return fmt.Errorf("%w: the canary is %d, and %d investigations are in its scope: nothing would wait for the canary; give a smaller one, or none",
 				dlq.ErrRequest, n.Options.Canary, frozen)
 		}
+		if len(named) > 0 {
+			var closed bool
+			if err := tx.QueryRow(ctx, entryAllClosed, named).Scan(&closed); err != nil {
+				return translate(doing, err)
+			}
+			if err := n.Kind.RefuseClosed(closed, len(named)); err != nil {
+				return err
+			}
+		}
 		if err := targetIsElsewhere(ctx, tx, id, n.Options.Target); err != nil {
 			return err
 		}

@@ -189,7 +189,7 @@ func TestPlansKnowEachOther(t *testing.T) {
 	r.command(first.UUID, dlq.Start)
 	r.step()
 	r.command(second.UUID, dlq.Abort)
-	if p := plan("fourth", entries[:3]...).Plan; p.Overlapping != 2 || len(p.Overlaps) != 1 || p.Overlaps[0].Name != "third" {
+	if p := plan("fourth", entries[0], entries[1], entries[2], entries[5]).Plan; p.Overlapping != 3 || len(p.Overlaps) != 1 || p.Overlaps[0].Name != "third" {
 		t.Errorf("what was treated, or was aborted: %+v", p)
 	}
 }

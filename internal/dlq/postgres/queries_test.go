@@ -81,6 +81,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 		{"dlq_entry_created", openedSince, []any{time.Now(), openedAtOnce}},
 		{"dlq_hour_pkey", groupHoursOf, []any{[]uuid.UUID{newUUID()}}},
 		{"dlq_entry_pkey", entryMessages, []any{[]uuid.UUID{newUUID()}}},
+		{"dlq_entry_pkey", entryAllClosed, []any{[]uuid.UUID{newUUID()}}},
 		{"dlq_entry_group", groupTasks, []any{newUUID(), time.Now(), time.Now(), newUUID(), 10}},
 		{"dlq_group_pkey", groupGet, []any{[]uuid.UUID{newUUID()}}},
 	} {
