@@ -185,12 +185,14 @@ func TestNothingIsPlannedFromASearchThatWasCut(t *testing.T) {
 	}
 	b := r.as(access.Admin)
 	to := b.get("/investigations?q="+url.QueryEscape("kode:X topic:orders")).is(t, http.StatusSeeOther).header.Get("Location")
-	page := b.get(to).is(t, http.StatusOK).has(t, "“kode:X” was left out", "A part of the search was left out", "30 investigations match.").lacks(t, "/plan?", "Plan a redrive", "Plan to remove", "Plan to close")
+	page := b.get(to).is(t, http.StatusOK).has(t, "“kode:X” was left out", "A part of the search was left out", "30 investigations match.", `value="topic:orders kode:X"`).lacks(t, "/plan?", "Plan a redrive", "Plan to remove", "Plan to close")
 	older := regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(page.text)
 	if older == nil {
 		t.Fatal("there is no second page")
 	}
 	b.get(html.UnescapeString(older[1])).is(t, http.StatusOK).lacks(t, "/plan?", "Plan to remove")
+	to = b.get("/investigations?q="+url.QueryEscape("foo:bar is:strange")).is(t, http.StatusSeeOther).header.Get("Location")
+	b.get(to).is(t, http.StatusOK).has(t, "30 investigations.", `value="foo:bar is:strange"`)
 	to = b.get("/investigations?q=topic:orders").is(t, http.StatusSeeOther).header.Get("Location")
 	b.get(to).is(t, http.StatusOK).has(t, "/plan?", "Plan to remove").lacks(t, "left out")
 }
