@@ -148,7 +148,7 @@ func TestResolvedCausesHaveNothingToDo(t *testing.T) {
 	b := r.as(access.Admin)
 	b.get("/investigations").has(t, "<code><bdi>"+event)
 	b.get(cause).has(t, "Merge…", "Split…", "Show the 1<")
-	for into, want := range map[string]string{"notanid": "The cause to merge into is &#34;notanid&#34;", "0192aaaa-0000-7000-8000-000000000008": "There is no cause with the id 0192aaaa"} {
+	for into, want := range map[string]string{"notanid": "Nothing was merged: “notanid” names no cause.", cause: "Nothing was merged: this is the cause itself.", "0192aaaa-0000-7000-8000-000000000008": "There is no cause with the id 0192aaaa"} {
 		b.post(cause+"/merge", "into", into).is(t, http.StatusSeeOther)
 		b.get(cause).has(t, want)
 	}

@@ -198,7 +198,7 @@ func TestMergeAndSplit(t *testing.T) {
 	one, other := r.die(1, invalidHeaders), r.die(2, nil)
 	b := r.as(access.Resolve)
 	b.post("/causes/"+r.group(one)+"/merge", "into", "odd").is(t, http.StatusSeeOther)
-	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "The cause to merge into is", "Merge…", "Split…")
+	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "Nothing was merged: “odd” names no cause.", "Merge…", "Split…")
 	into, from := r.group(other), r.group(one)
 	if to := b.post("/causes/"+from+"/merge", "into", r.URL+"/causes/"+into).header.Get("Location"); to != "/causes/"+into || r.group(one) != into {
 		t.Errorf("merging leads to %s, and the investigation is in %s", to, r.group(one))

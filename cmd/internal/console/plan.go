@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // planView is the form of a new operation. Its address has what was written into it, so that a refusal loses nothing;
@@ -191,11 +192,11 @@ func showPlan(v *visit) error {
 			}
 		}
 	}
+	if p.Target != "" && message.ValidTopic(p.Target) != nil { // it is refused, and takes nothing
+		p.TooLarge = ""
+	}
 	if p.Name == "" {
-		p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04")
-		if p.Instead != "" { // the other plan may have the name of this minute
-			p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04:05")
-		}
+		p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04:05") // another plan may be of the same minute
 	}
 	if !v.URL.Query().Has("canary") {
 		p.Canary, p.Rate = usualCanary(p.Count, p.Exactly), "20"

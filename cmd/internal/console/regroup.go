@@ -17,8 +17,12 @@ func mergeCause(v *visit) (string, error) {
 	back := "/causes/" + v.id()
 	into := strings.TrimSpace(v.FormValue("into"))
 	into = into[strings.LastIndexByte(into, '/')+1:]
-	if _, err := api.ParseID(into); err != nil {
-		return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("The cause to merge into is %q. Give the address of its page, or its id", oneLine(into, 60))}
+	other, err := api.ParseID(into)
+	if err != nil {
+		return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("Nothing was merged: %s names no cause. Give the address of its page, or its id", quoted(oneLine(into, 60)))}
+	}
+	if this, err := api.ParseID(v.PathValue("id")); err == nil && this == other {
+		return back, &httpapi.Error{Code: httpapi.Validation, Message: "Nothing was merged: this is the cause itself. Give the address of the page of another one, or its id"}
 	}
 	done, err := ask[api.MergedGroup](v, http.MethodPost, "/groups/"+v.id()+"/merge", nil, map[string]any{"into": into})
 	if err != nil {
