@@ -27,7 +27,9 @@ type investigationsView struct {
 	// Query is the filter as the search box has it.
 	Query string
 	// In is the list as a part of an address, so that the page of an investigation knows what comes next; empty for the whole list.
-	In    template.URL
+	In template.URL
+	// Here is the page of the list as a part of an address, to come back to.
+	Here  string
 	Chips []chip
 	// LeftOut says that a part of the search was not understood. The list has more than was asked for, so the page offers
 	// nothing for many of it.
@@ -229,7 +231,7 @@ func showInvestigations(v *visit) error {
 		return nil
 	}
 	f, q := v.filterOf()
-	view := investigationsView{Filter: f, Query: searchText(f), FilterIsEmpty: len(q) == 0, In: template.URL(v.list().Encode())}
+	view := investigationsView{Filter: f, Query: searchText(f), FilterIsEmpty: len(q) == 0, In: template.URL(v.list().Encode()), Here: v.URL.RawQuery}
 	base := url.Values{}
 	for name, values := range q {
 		base[name] = values

@@ -196,3 +196,20 @@ func TestNothingIsPlannedFromASearchThatWasCut(t *testing.T) {
 	to = b.get("/investigations?q=topic:orders").is(t, http.StatusSeeOther).header.Get("Location")
 	b.get(to).is(t, http.StatusOK).has(t, "/plan?", "Plan to remove").lacks(t, "left out")
 }
+
+// TestNothingPicked: a plan of nothing leads back to the page of the list that it was asked for on, which says so.
+func TestNothingPicked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.die(1, nil)
+	b := r.as(access.Admin)
+	for in, list := range map[string]string{"": "/investigations?", "order_dir=asc&topic=orders": "/investigations?order_dir=asc&topic=orders"} {
+		if field := `name="in" value="` + html.EscapeString(in) + `"`; (in != "") != strings.Contains(b.get(list).is(t, http.StatusOK).text, field) {
+			t.Errorf("%s: %s", list, field)
+		}
+		if to := b.get("/plan?"+url.Values{"kind": {"redrive"}, "in": {in}}.Encode()).is(t, http.StatusSeeOther).header.Get("Location"); to != list {
+			t.Errorf("it leads to %s, not %s", to, list)
+		}
+		b.get(list).is(t, http.StatusOK).has(t, "notice waiting", "Nothing is picked. Pick investigations, or take all that match.")
+	}
+}

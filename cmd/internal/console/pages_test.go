@@ -204,10 +204,14 @@ func TestMergeAndSplit(t *testing.T) {
 		t.Errorf("merging leads to %s, and the investigation is in %s", to, r.group(one))
 	}
 	b.get("/causes/"+into).is(t, 200).has(t, "1 investigation is here now.", "2</b> open")
-	b.get("/investigations?group="+into).is(t, 200).has(t, "Move to a cause of its own", `formaction="/causes/`+into+`/split"`)
+	b.get("/investigations?group="+into).is(t, 200).has(t, "Move to a cause of its own", "To split it, pick the investigations", `formaction="/causes/`+into+`/split"`)
 	if to := b.post("/causes/"+into+"/split", "id", one).header.Get("Location"); to != "/causes/"+from || r.group(one) != from {
 		t.Errorf("splitting leads to %s, and the investigation is in %s", to, r.group(one))
 	}
-	b.post("/causes/"+into+"/split").is(t, http.StatusSeeOther)
-	b.get("/investigations?group="+into).has(t, "notice waiting")
+	for in, want := range map[string]string{"": "/investigations?group=" + into, "group=" + into + "&order_dir=asc": "/investigations?group=" + into + "&order_dir=asc"} {
+		if to := b.post("/causes/"+into+"/split", "in", in).is(t, http.StatusSeeOther).header.Get("Location"); to != want {
+			t.Errorf("splitting nothing leads to %s, want %s", to, want)
+		}
+	}
+	b.get("/investigations?group="+into).has(t, "notice waiting", "Nothing is picked.")
 }

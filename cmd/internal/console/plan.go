@@ -104,7 +104,10 @@ func showPlan(v *visit) error {
 	}
 	if len(p.IDs) == 0 && p.Group == "" && len(q) == 0 {
 		if v.param("all") == "" {
-			return errNothingPicked
+			v.console.cookies.notice(v.writer, v.Request, "waiting", refusal(errNothingPicked))
+			http.Redirect(v.writer, v.Request, ownPath("/investigations?"+v.param("in")), http.StatusSeeOther)
+			v.wrote = true
+			return nil
 		}
 		p.All = true
 	}

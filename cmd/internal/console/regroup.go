@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,7 +39,10 @@ func mergeCause(v *visit) (string, error) {
 
 // splitCause takes investigations that were picked out of their group.
 func splitCause(v *visit) (string, error) {
-	back := "/investigations?" + url.Values{"group": {v.PathValue("id")}}.Encode()
+	back := ownPath("/investigations?" + cmp.Or(v.FormValue("in"), url.Values{"group": {v.PathValue("id")}}.Encode()))
+	if len(v.PostForm["id"]) == 0 {
+		return back, errNothingPicked
+	}
 	made, err := ask[api.List[api.SplitGroup]](v, http.MethodPost, "/groups/"+v.id()+"/split", nil, map[string]any{"ids": v.PostForm["id"]})
 	if err != nil {
 		return back, err
