@@ -345,7 +345,7 @@ func TestTheSentence(t *testing.T) {
 func TestPlotsHaveTheirFigures(t *testing.T) {
 	t.Parallel()
 	step := series.Short.Step()
-	s := api.Series{To: time.Now().Truncate(step), StepSeconds: step.Seconds()}
+	s := api.Series{To: time.Now().Truncate(time.Minute).Add(-step), StepSeconds: step.Seconds()}
 	s.From = s.To.Add(-series.Short.Length())
 	age, waiting := 8*60.0, int64(7000)
 	for i := range 60 {
@@ -366,7 +366,7 @@ func TestPlotsHaveTheirFigures(t *testing.T) {
 	if !strings.Contains(string(delivered.SVG), "At most 10 events a second arrived, now 10. 60 were given up.") || !strings.Contains(string(oldest.SVG), "At most 8 min.") {
 		t.Errorf("the words are %.600s … %.400s", delivered.SVG, oldest.SVG)
 	}
-	if got := fmt.Sprint(delivered.Rows[14]); !strings.Contains(got, " 10 12]") {
+	if got := fmt.Sprint(delivered.Rows[14]); got != "["+s.To.Add(-time.Minute).UTC().Format("15:04:05")+" 10 12]" {
 		t.Errorf("the last row is %s", got)
 	}
 	if first, last := fmt.Sprint(oldest.Rows[0][1:]), fmt.Sprint(oldest.Rows[14][1:]); first != "[– –]" || last != "[8 min 7,000]" {
