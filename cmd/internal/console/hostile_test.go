@@ -259,16 +259,16 @@ func TestSearchTexts(t *testing.T) {
 		"is:open topic:orders broken header": "resolution_status=pending&text=broken+header&topic=orders",
 		`topic:"a b" who:mira`:               "assignee=mira&topic=a+b", "odd:word": "", `"odd:word"`: "text=odd%3Aword", "IS:Open Topic:orders": "resolution_status=pending&topic=orders", "": "", `"quoted text"`: "text=quoted+text", "reason:sold_out": "reason=sold_out",
 	} {
-		if got, _ := parseSearch(text); got.Encode() != want {
+		if got, _, _ := parseSearch(text); got.Encode() != want {
 			t.Errorf("%q is %s", text, got)
 		}
 	}
 	f := api.EntryFilter{Status: "pending", Topic: "a b", Reason: "sold_out", Text: "broken header"}
-	if got, hints := parseSearch(searchText(f)); got.Encode() != "reason=sold_out&resolution_status=pending&text=broken+header&topic=a+b" || len(hints) > 0 {
+	if got, _, hints := parseSearch(searchText(f)); got.Encode() != "reason=sold_out&resolution_status=pending&text=broken+header&topic=a+b" || len(hints) > 0 {
 		t.Errorf("%s comes back as %s, with %q", searchText(f), got, hints)
 	}
 	f.Text = "pq:gone at once"
-	if got, hints := parseSearch(searchText(f)); got.Get("text") != f.Text || len(hints) > 0 {
+	if got, _, hints := parseSearch(searchText(f)); got.Get("text") != f.Text || len(hints) > 0 {
 		t.Errorf("%s comes back as %s, with %q", searchText(f), got, hints)
 	}
 	for text, want := range map[string][2]string{
@@ -278,7 +278,7 @@ func TestSearchTexts(t *testing.T) {
 		"group:odd from:odd x":            {"text=x", "“group:odd” was left out: “group:” takes a uuid"},
 		"dial http://a:80/x a.b.C:failed": {"text=dial+http%3A%2F%2Fa%3A80%2Fx+a.b.C%3Afailed", ""},
 	} {
-		got, hints := parseSearch(text)
+		got, _, hints := parseSearch(text)
 		if said := strings.Join(hints, "; "); got.Encode() != want[0] || !strings.HasPrefix(said, want[1]) || (want[1] == "") != (said == "") {
 			t.Errorf("%q is %s, and the page says %q", text, got.Encode(), said)
 		}
@@ -345,7 +345,7 @@ func TestTheSentence(t *testing.T) {
 func TestPlotsHaveTheirFigures(t *testing.T) {
 	t.Parallel()
 	step := series.Short.Step()
-	s := api.Series{To: time.Now().Truncate(step), StepSeconds: step.Seconds()}
+	s := api.Series{To: time.Now().Truncate(time.Minute).Add(-step), StepSeconds: step.Seconds()}
 	s.From = s.To.Add(-series.Short.Length())
 	age, waiting := 8*60.0, int64(7000)
 	for i := range 60 {
@@ -366,7 +366,7 @@ func TestPlotsHaveTheirFigures(t *testing.T) {
 	if !strings.Contains(string(delivered.SVG), "At most 10 events a second arrived, now 10. 60 were given up.") || !strings.Contains(string(oldest.SVG), "At most 8 min.") {
 		t.Errorf("the words are %.600s … %.400s", delivered.SVG, oldest.SVG)
 	}
-	if got := fmt.Sprint(delivered.Rows[14]); !strings.Contains(got, " 10 12]") {
+	if got := fmt.Sprint(delivered.Rows[14]); got != "["+s.To.Add(-time.Minute).UTC().Format("15:04:05")+" 10 12]" {
 		t.Errorf("the last row is %s", got)
 	}
 	if first, last := fmt.Sprint(oldest.Rows[0][1:]), fmt.Sprint(oldest.Rows[14][1:]); first != "[– –]" || last != "[8 min 7,000]" {

@@ -27,7 +27,9 @@ type investigationsView struct {
 	// Query is the filter as the search box has it.
 	Query string
 	// In is the list as a part of an address, so that the page of an investigation knows what comes next; empty for the whole list.
-	In    template.URL
+	In template.URL
+	// Here is the page of the list as a part of an address, to come back to.
+	Here  string
 	Chips []chip
 	// LeftOut says that a part of the search was not understood. The list has more than was asked for, so the page offers
 	// nothing for many of it.
@@ -82,16 +84,19 @@ var searchWords = []struct{ word, field string }{
 var statusNames = map[string]dlq.Status{"open": dlq.Pending, "resolved": dlq.ManuallyResolved, "failed": dlq.PermanentlyFailed, "cancelled": dlq.Cancelled}
 
 // parseSearch reads the text of the search box: word:value as often as wanted, and a text that the error message contains. A value
-// in quotes may have blanks. What cannot be understood is left out; hints say what, and what can be said instead.
-func parseSearch(text string) (q url.Values, hints []string) {
+// in quotes may have blanks. What cannot be understood is left out, as it was typed; hints say what can be said instead.
+func parseSearch(text string) (q url.Values, out, hints []string) {
 	q = url.Values{}
 	var rest []string
+	leave := func(part, format string, args ...any) {
+		out, hints = append(out, part), append(hints, quoted(part)+" was left out: "+fmt.Sprintf(format, args...))
+	}
 	for _, part := range splitSearch(text) {
 		word, value, found := strings.Cut(part, ":")
 		i := slices.IndexFunc(searchWords, func(s struct{ word, field string }) bool { return found && s.word == strings.ToLower(word) })
 		if i < 0 || value == "" {
 			if found && i < 0 && value != "" && isWord(word) && !strings.HasPrefix(value, "//") {
-				hints = append(hints, fmt.Sprintf("%s was left out: the search has no word %s. Its words are %s. Put a text with a colon in quotes", quoted(part), quoted(word+":"), wordList()))
+				leave(part, "the search has no word %s. Its words are %s. Put a text with a colon in quotes", quoted(word+":"), wordList())
 				continue
 			}
 			rest = append(rest, strings.ReplaceAll(part, `"`, ""))
@@ -103,7 +108,7 @@ func parseSearch(text string) (q url.Values, hints []string) {
 			value = string(status)
 		}
 		if q.Has(field) {
-			hints = append(hints, fmt.Sprintf("%s was left out: a search takes %s once", quoted(part), quoted(searchWords[i].word+":")))
+			leave(part, "a search takes %s once", quoted(searchWords[i].word+":"))
 			continue
 		}
 		if err := checkField(field, value); err != nil {
@@ -111,7 +116,7 @@ func parseSearch(text string) (q url.Values, hints []string) {
 			if field == "resolution_status" {
 				want = "one of " + strings.Join(slices.Sorted(maps.Keys(statusNames)), ", ")
 			}
-			hints = append(hints, fmt.Sprintf("%s was left out: %s takes %s", quoted(part), quoted(searchWords[i].word+":"), want))
+			leave(part, "%s takes %s", quoted(searchWords[i].word+":"), want)
 			continue
 		}
 		q.Set(field, value)
@@ -119,7 +124,7 @@ func parseSearch(text string) (q url.Values, hints []string) {
 	if len(rest) > 0 {
 		q.Set("text", strings.Join(rest, " "))
 	}
-	return q, hints
+	return q, out, hints
 }
 
 // checkField reports what the API says against a value of a field of the filter.
@@ -212,12 +217,12 @@ func (v *visit) list() url.Values {
 func showInvestigations(v *visit) error {
 	if text, asked := v.URL.Query()["q"]; asked {
 		to := "/investigations"
-		q, hints := parseSearch(strings.Join(text, " "))
+		q, out, hints := parseSearch(strings.Join(text, " "))
 		if len(q) > 0 {
 			to += "?" + q.Encode()
 		}
 		if len(hints) > 0 {
-			q.Set("left_out", "true")
+			q.Set("left_out", strings.Join(out, " "))
 			to = "/investigations?" + q.Encode()
 			v.console.cookies.notice(v.writer, v.Request, "waiting", strings.Join(hints, ". ")+".")
 		}
@@ -226,7 +231,7 @@ func showInvestigations(v *visit) error {
 		return nil
 	}
 	f, q := v.filterOf()
-	view := investigationsView{Filter: f, Query: searchText(f), FilterIsEmpty: len(q) == 0, In: template.URL(v.list().Encode())}
+	view := investigationsView{Filter: f, Query: searchText(f), FilterIsEmpty: len(q) == 0, In: template.URL(v.list().Encode()), Here: v.URL.RawQuery}
 	base := url.Values{}
 	for name, values := range q {
 		base[name] = values
@@ -252,7 +257,9 @@ func showInvestigations(v *visit) error {
 		return err
 	}
 	view.Exports = v.exports("/investigations/export", q)
-	view.LeftOut = v.param("left_out") != ""
+	if out := v.param("left_out"); out != "" { // the search box keeps it
+		view.LeftOut, view.Query = true, strings.TrimSpace(view.Query+" "+out)
+	}
 	if v.frame.Has(string(access.Redrive)) && !view.LeftOut { // plans of every kind need it
 		open, err := v.anyOpen(found.Items, base)
 		if err != nil {

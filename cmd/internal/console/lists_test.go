@@ -148,7 +148,7 @@ func TestResolvedCausesHaveNothingToDo(t *testing.T) {
 	b := r.as(access.Admin)
 	b.get("/investigations").has(t, "<code><bdi>"+event)
 	b.get(cause).has(t, "Merge…", "Split…", "Show the 1<")
-	for into, want := range map[string]string{"notanid": "The cause to merge into is &#34;notanid&#34;", "0192aaaa-0000-7000-8000-000000000008": "There is no cause with the id 0192aaaa"} {
+	for into, want := range map[string]string{"notanid": "Nothing was merged: “notanid” names no cause.", cause: "Nothing was merged: this is the cause itself.", "0192aaaa-0000-7000-8000-000000000008": "There is no cause with the id 0192aaaa"} {
 		b.post(cause+"/merge", "into", into).is(t, http.StatusSeeOther)
 		b.get(cause).has(t, want)
 	}
@@ -185,12 +185,31 @@ func TestNothingIsPlannedFromASearchThatWasCut(t *testing.T) {
 	}
 	b := r.as(access.Admin)
 	to := b.get("/investigations?q="+url.QueryEscape("kode:X topic:orders")).is(t, http.StatusSeeOther).header.Get("Location")
-	page := b.get(to).is(t, http.StatusOK).has(t, "“kode:X” was left out", "A part of the search was left out", "30 investigations match.").lacks(t, "/plan?", "Plan a redrive", "Plan to remove", "Plan to close")
+	page := b.get(to).is(t, http.StatusOK).has(t, "“kode:X” was left out", "A part of the search was left out", "30 investigations match.", `value="topic:orders kode:X"`).lacks(t, "/plan?", "Plan a redrive", "Plan to remove", "Plan to close")
 	older := regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(page.text)
 	if older == nil {
 		t.Fatal("there is no second page")
 	}
 	b.get(html.UnescapeString(older[1])).is(t, http.StatusOK).lacks(t, "/plan?", "Plan to remove")
+	to = b.get("/investigations?q="+url.QueryEscape("foo:bar is:strange")).is(t, http.StatusSeeOther).header.Get("Location")
+	b.get(to).is(t, http.StatusOK).has(t, "30 investigations.", `value="foo:bar is:strange"`)
 	to = b.get("/investigations?q=topic:orders").is(t, http.StatusSeeOther).header.Get("Location")
 	b.get(to).is(t, http.StatusOK).has(t, "/plan?", "Plan to remove").lacks(t, "left out")
+}
+
+// TestNothingPicked: a plan of nothing leads back to the page of the list that it was asked for on, which says so.
+func TestNothingPicked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	r.die(1, nil)
+	b := r.as(access.Admin)
+	for in, list := range map[string]string{"": "/investigations?", "order_dir=asc&topic=orders": "/investigations?order_dir=asc&topic=orders"} {
+		if field := `name="in" value="` + html.EscapeString(in) + `"`; (in != "") != strings.Contains(b.get(list).is(t, http.StatusOK).text, field) {
+			t.Errorf("%s: %s", list, field)
+		}
+		if to := b.get("/plan?"+url.Values{"kind": {"redrive"}, "in": {in}}.Encode()).is(t, http.StatusSeeOther).header.Get("Location"); to != list {
+			t.Errorf("it leads to %s, not %s", to, list)
+		}
+		b.get(list).is(t, http.StatusOK).has(t, "notice waiting", "Nothing is picked. Pick investigations, or take all that match.")
+	}
 }

@@ -25,8 +25,8 @@ type loginView struct {
 	Link, For string
 	// Ended says that the browser was signed in, and is no more. Lost says that it sent a form, which was not read.
 	Ended, Lost bool
-	// Next is the page to go on to.
-	Next string
+	// Next is the page to go on to. As is who is signed in already, and may go on to it as before; empty for nobody.
+	Next, As string
 	// Provider is what the button of the OpenID provider calls it; empty for none.
 	Provider string
 	// Proxied is the person that a trusted proxy names; empty for none.
@@ -37,12 +37,18 @@ type loginView struct {
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 	next := ownPath(r.URL.Query().Get("next"))
 	old := c.cookies.get(r, sessionCookie)
-	_, err := c.current(r)
+	if old == "" && c.fromAnotherSite(w, r) {
+		return
+	}
+	person, err := c.current(r)
 	if err == nil && r.URL.Query().Get("link") == "" {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
 	view := loginView{Next: next, Lost: r.URL.Query().Has("lost"), Ended: old != "" && errors.Is(err, access.ErrUnknownSession)}
+	if err == nil {
+		view.As = person.Name
+	}
 	if link := r.URL.Query().Get("link"); link != "" {
 		name, err := c.cfg.Sessions.LinkOf(r.Context(), link)
 		if err != nil {
@@ -70,6 +76,9 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
+		if person, unknown := c.current(r); unknown == nil {
+			view.As = person.Name
+		}
 		c.refuseLogin(w, r, view, err)
 		return
 	}
@@ -200,10 +209,7 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request, ask func(token
 			break
 		}
 		c.away(w, r)
-	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet:
-		// A link in a message: the browser keeps a SameSite=Strict cookie back, although a person may be signed in. The page
-		// loads itself once more, and that is from here.
-		c.write(w, r, http.StatusOK, "again", &frame{Title: "Postrider", Name: c.cfg.Name, View: r.URL.RequestURI()})
+	case c.fromAnotherSite(w, r):
 	case isFragment(r):
 		http.Error(w, "signed out", http.StatusUnauthorized)
 	default:
@@ -217,6 +223,16 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request, ask func(token
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	}
 	return access.Session{}, false
+}
+
+// fromAnotherSite answers a link in a message: the browser keeps a SameSite=Strict cookie back, although a person may be signed in.
+// The page loads itself once more, and that is from here.
+func (c *Console) fromAnotherSite(w http.ResponseWriter, r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Site") != "cross-site" || r.Method != http.MethodGet {
+		return false
+	}
+	c.write(w, r, http.StatusOK, "again", &frame{Title: "Postrider", Name: c.cfg.Name, View: r.URL.RequestURI()})
+	return true
 }
 
 // pageOfForm is the page that a form is on, which the browser does not say. The form of a plan comes back with what was written.

@@ -119,7 +119,7 @@ func pages() []page {
 var (
 	causeParameters  = []string{"as", "comments", "after", "rest"}
 	letterParameters = append([]string{"as", "comments", "order_dir"}, filterNames(api.Fields(&api.EntryFilter{}))...)
-	planParameters   = append([]string{"kind", "id", "all", "name", "why", "canary", "rate", "target", "headers", "headers_as_text", "no_headers", "status", "notes", "instead"}, filterNames(api.Fields(&api.EntryFilter{}))...)
+	planParameters   = append([]string{"kind", "in", "id", "all", "name", "why", "canary", "rate", "target", "headers", "headers_as_text", "no_headers", "status", "notes", "instead"}, filterNames(api.Fields(&api.EntryFilter{}))...)
 	taskParameters   = []string{"from", "step", "moves", "step_moves"}
 )
 

@@ -135,7 +135,7 @@ func TestLists(t *testing.T) {
 	}
 	b.get(to).is(t, 200).has(t, "15 investigations are open.", "is:open code:INVALID_HEADERS priority", "error_code=INVALID_HEADERS&amp;format=csv")
 	hinted := b.get("/investigations?q=is%3Azzz+is%3Aopen+is%3Aresolved+code%3AINVALID_HEADERS").is(t, http.StatusSeeOther).header.Get("Location")
-	b.get(hinted).is(t, 200).has(t, "15 investigations are open.", `value="is:open code:INVALID_HEADERS"`, "“is:zzz” was left out", "cancelled, failed, open, resolved", "“is:resolved” was left out")
+	b.get(hinted).is(t, 200).has(t, "15 investigations are open.", `value="is:open code:INVALID_HEADERS is:zzz is:resolved"`, "“is:zzz” was left out", "cancelled, failed, open, resolved", "“is:resolved” was left out")
 	b.get("/investigations?topic=nowhere").is(t, 200).has(t, "Nothing matches", "Clear the search")
 	b.get("/investigations?resolution_status=odd").is(t, http.StatusBadRequest).has(t, "must be one of")
 	csv := b.get("/investigations/export?format=csv&resolution_status=pending").is(t, 200)
@@ -198,16 +198,20 @@ func TestMergeAndSplit(t *testing.T) {
 	one, other := r.die(1, invalidHeaders), r.die(2, nil)
 	b := r.as(access.Resolve)
 	b.post("/causes/"+r.group(one)+"/merge", "into", "odd").is(t, http.StatusSeeOther)
-	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "The cause to merge into is", "Merge…", "Split…")
+	b.get("/causes/"+r.group(one)).is(t, 200).has(t, "notice waiting", "Nothing was merged: “odd” names no cause.", "Merge…", "Split…")
 	into, from := r.group(other), r.group(one)
 	if to := b.post("/causes/"+from+"/merge", "into", r.URL+"/causes/"+into).header.Get("Location"); to != "/causes/"+into || r.group(one) != into {
 		t.Errorf("merging leads to %s, and the investigation is in %s", to, r.group(one))
 	}
 	b.get("/causes/"+into).is(t, 200).has(t, "1 investigation is here now.", "2</b> open")
-	b.get("/investigations?group="+into).is(t, 200).has(t, "Move to a cause of its own", `formaction="/causes/`+into+`/split"`)
+	b.get("/investigations?group="+into).is(t, 200).has(t, "Move to a cause of its own", "To split it, pick the investigations", `formaction="/causes/`+into+`/split"`)
 	if to := b.post("/causes/"+into+"/split", "id", one).header.Get("Location"); to != "/causes/"+from || r.group(one) != from {
 		t.Errorf("splitting leads to %s, and the investigation is in %s", to, r.group(one))
 	}
-	b.post("/causes/"+into+"/split").is(t, http.StatusSeeOther)
-	b.get("/investigations?group="+into).has(t, "notice waiting")
+	for in, want := range map[string]string{"": "/investigations?group=" + into, "group=" + into + "&order_dir=asc": "/investigations?group=" + into + "&order_dir=asc"} {
+		if to := b.post("/causes/"+into+"/split", "in", in).is(t, http.StatusSeeOther).header.Get("Location"); to != want {
+			t.Errorf("splitting nothing leads to %s, want %s", to, want)
+		}
+	}
+	b.get("/investigations?group="+into).has(t, "notice waiting", "Nothing is picked.")
 }

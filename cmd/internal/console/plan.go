@@ -17,6 +17,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/message"
 )
 
 // planView is the form of a new operation. Its address has what was written into it, so that a refusal loses nothing;
@@ -106,7 +107,10 @@ func showPlan(v *visit) error {
 	}
 	if len(p.IDs) == 0 && p.Group == "" && len(q) == 0 {
 		if v.param("all") == "" {
-			return errNothingPicked
+			v.console.cookies.notice(v.writer, v.Request, "waiting", refusal(errNothingPicked))
+			http.Redirect(v.writer, v.Request, ownPath("/investigations?"+v.param("in")), http.StatusSeeOther)
+			v.wrote = true
+			return nil
 		}
 		p.All = true
 	}
@@ -200,11 +204,11 @@ func showPlan(v *visit) error {
 			}
 		}
 	}
+	if p.Target != "" && message.ValidTopic(p.Target) != nil { // it is refused, and takes nothing
+		p.TooLarge = ""
+	}
 	if p.Name == "" {
-		p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04")
-		if p.Instead != "" { // the other plan may have the name of this minute
-			p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04:05")
-		}
+		p.Name = clip(subject, 60) + " " + time.Now().UTC().Format("15:04:05") // another plan may be of the same minute
 	}
 	if !v.URL.Query().Has("canary") {
 		p.Canary, p.Rate = usualCanary(p.Count, p.Exactly), "20"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,12 +207,15 @@ func perBar(points []point, step time.Duration) ([]int64, string) {
 	return bars, name
 }
 
-// tableOf makes at most 15 rows of points.
+// tableOf makes at most 15 rows of points. They begin when the points do, which is seldom at a whole minute.
 func tableOf(points []point, row func([]point) []string) [][]string {
 	var rows [][]string
-	group := max((len(points)+14)/15, 1)
+	group, layout := max((len(points)+14)/15, 1), "15:04"
+	if slices.ContainsFunc(points, func(p point) bool { return p.At.Second() != 0 }) {
+		layout = "15:04:05"
+	}
 	for i := 0; i < len(points); i += group {
-		rows = append(rows, append([]string{points[i].At.UTC().Format("15:04")}, row(points[i:min(i+group, len(points))])...))
+		rows = append(rows, append([]string{points[i].At.UTC().Format(layout)}, row(points[i:min(i+group, len(points))])...))
 	}
 	return rows
 }

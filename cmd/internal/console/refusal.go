@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -36,9 +37,13 @@ var (
 	// manyPicked is about the investigations that a form names.
 	manyPicked = regexp.MustCompile(`^ids has (\d+) elements; it must have`)
 	// saidFirst is what services put before their reason.
-	saidFirst = regexp.MustCompile(`(^|: )(?:(?:request refused|operation refused|refused|invalid|the name is taken|edit|target): )+`)
+	saidFirst = regexp.MustCompile(`(^|: )(?:(?:request refused|operation refused|refused|invalid|the name is taken|edit|target|invalid outbox event): )+`)
 	// ofAKey is who has not the scope: a person, here.
 	ofAKey = regexp.MustCompile(`, which the key ("(?:[^"\\]|\\.)*") does not have`)
+	// nameTaken is about a plan with the name of an operation that has not ended.
+	nameTaken = regexp.MustCompile(`planned it at (\S+), and it is (\w+)\. Go on with that one, abort it, or give another name`)
+	// cannotBeTold is about a command that does not fit the state of an operation.
+	cannotBeTold = regexp.MustCompile(`it is (\w+), and cannot be told to (\w+)(?:; it has (ended|begun), .*)?`)
 	// noPlace is an address of a page of a list that is no such address.
 	noPlace = regexp.MustCompile(`after is not what an answer (?:about the same group )?named as next`)
 )
@@ -62,9 +67,34 @@ func inWords(message string) string {
 	return out.String()
 }
 
+// commandWords are what commands do to an operation, as its buttons say it.
+var commandWords = map[string]string{"start": "be started", "pause": "be halted", "resume": "go on", "abort": "be ended"}
+
+// lowerWord is the word for a state, within a sentence.
+func lowerWord(state string) string { return strings.ToLower(statusWords(state).Word) }
+
+// replaceParts is a text with what is found in it replaced; parts are the whole find and its groups.
+func replaceParts(find *regexp.Regexp, text string, by func(parts []string) string) string {
+	return find.ReplaceAllStringFunc(text, func(found string) string { return by(find.FindStringSubmatch(found)) })
+}
+
 // plainWords is inWords for what is in no quotes.
 func plainWords(text string) string {
 	text = noPlace.ReplaceAllString(text, "this address does not name a place in the list; begin at its first page")
+	text = replaceParts(nameTaken, text, func(parts []string) string {
+		when := parts[1]
+		if at, err := time.Parse(time.RFC3339, when); err == nil {
+			when = at.UTC().Format("15:04:05 UTC on 2 Jan")
+		}
+		return "planned it at " + when + ", and it is " + lowerWord(parts[2]) + ". Go on with that one, end it, or give another name"
+	})
+	text = replaceParts(cannotBeTold, text, func(parts []string) string {
+		said := "it is " + lowerWord(parts[1]) + ", and cannot " + cmp.Or(commandWords[parts[2]], parts[2])
+		if parts[3] == "ended" {
+			said += "; a new plan can do more"
+		}
+		return said
+	})
 	text = manyPicked.ReplaceAllString(text, "$1 are picked; it must be")
 	text = inSeconds.ReplaceAllStringFunc(text, func(found string) string {
 		d, err := time.ParseDuration(strings.ReplaceAll(found, " ", ""))

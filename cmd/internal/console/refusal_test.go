@@ -28,7 +28,11 @@ func TestRefusalsAreInWords(t *testing.T) {
 		`parameter resolution_status is "x"; it must be one of pending, manually_resolved`:                           `Parameter resolution_status is "x"; it must be one of pending, manually_resolved.`,
 		"investigation 0192: it is closed already: it is manually_resolved since 8:00, by ann, and cannot become it": "Investigation 0192: it is closed already: it is resolved since 8:00, by ann, and cannot become it.",
 		"request refused: investigations that are permanently_failed, are not redriven":                              "Investigations that are failed for good, are not redriven.",
-		"ids has 12000 elements; it must have 1 to 10000":                                                            "12000 are picked; it must be 1 to 10000.",
+		`the name is taken: operation 0192 is called "x, abort it", too; ann planned it at 2026-01-31T21:07:05Z, and it is paused. Go on with that one, abort it, or give another name`: `Operation 0192 is called "x, abort it", too; ann planned it at 21:07:05 UTC on 31 Jan, and it is halted by a person. Go on with that one, end it, or give another name.`,
+		"operation refused: it is aborted, and cannot be told to resume; it has ended, and more is done by a new operation":                                                             "It is ended, and cannot go on; a new plan can do more.",
+		"operation refused: it is planned, and cannot be told to pause":                                                                                                                 "It is planned, and cannot be halted.",
+		`request refused: target: invalid outbox event: topic "no such topic !!" is not a Kafka topic name: use letters`:                                                                `Topic "no such topic !!" is not a Kafka topic name: use letters.`,
+		"ids has 12000 elements; it must have 1 to 10000":                                                                                                                               "12000 are picked; it must be 1 to 10000.",
 	} {
 		if got := refusal(&httpapi.Error{Code: httpapi.Validation, Message: said}); got != want {
 			t.Errorf("%q is told as %q, want %q", said, got, want)

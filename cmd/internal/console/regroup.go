@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -17,8 +18,12 @@ func mergeCause(v *visit) (string, error) {
 	back := "/causes/" + v.id()
 	into := strings.TrimSpace(v.FormValue("into"))
 	into = into[strings.LastIndexByte(into, '/')+1:]
-	if _, err := api.ParseID(into); err != nil {
-		return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("The cause to merge into is %q. Give the address of its page, or its id", oneLine(into, 60))}
+	other, err := api.ParseID(into)
+	if err != nil {
+		return back, &httpapi.Error{Code: httpapi.Validation, Message: fmt.Sprintf("Nothing was merged: %s names no cause. Give the address of its page, or its id", quoted(oneLine(into, 60)))}
+	}
+	if this, err := api.ParseID(v.PathValue("id")); err == nil && this == other {
+		return back, &httpapi.Error{Code: httpapi.Validation, Message: "Nothing was merged: this is the cause itself. Give the address of the page of another one, or its id"}
 	}
 	done, err := ask[api.MergedGroup](v, http.MethodPost, "/groups/"+v.id()+"/merge", nil, map[string]any{"into": into})
 	if err != nil {
@@ -34,7 +39,10 @@ func mergeCause(v *visit) (string, error) {
 
 // splitCause takes investigations that were picked out of their group.
 func splitCause(v *visit) (string, error) {
-	back := "/investigations?" + url.Values{"group": {v.PathValue("id")}}.Encode()
+	back := ownPath("/investigations?" + cmp.Or(v.FormValue("in"), url.Values{"group": {v.PathValue("id")}}.Encode()))
+	if len(v.PostForm["id"]) == 0 {
+		return back, errNothingPicked
+	}
 	made, err := ask[api.List[api.SplitGroup]](v, http.MethodPost, "/groups/"+v.id()+"/split", nil, map[string]any{"ids": v.PostForm["id"]})
 	if err != nil {
 		return back, err

@@ -40,7 +40,11 @@ func TestALinkIsUsedOnce(t *testing.T) {
 	}
 	mira.until("/", "<strong><bdi>mira</bdi></strong>").has(t, "may read")
 	thief.post("/login", "link", link).is(t, http.StatusUnauthorized).has(t, "has been used", "Ask for a new one")
-	thief.get("/login?link="+link).is(t, http.StatusUnauthorized).has(t, "has been used")
+	thief.get("/login?link="+link).is(t, http.StatusUnauthorized).has(t, "has been used").lacks(t, "You are signed in")
+	again := mira.get("/login?link="+link).is(t, http.StatusUnauthorized)
+	mira.post("/login", "link", link, "next", "/causes").is(t, http.StatusUnauthorized).has(t, `You are signed in as mira. <a href="/causes">Go on as mira</a>`)
+	again.has(t, "has been used", `You are signed in as mira. <a href="/">Go on as mira</a>`)
+	thief.get("/login?link="+link, "Sec-Fetch-Site", "cross-site").is(t, http.StatusOK).has(t, `http-equiv="refresh" content="0; url=/login?link=`)
 	if to := thief.get("/causes").is(t, http.StatusSeeOther).header.Get("Location"); to != "/login?next=%2Fcauses" {
 		t.Errorf("a stranger is sent to %s", to)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -109,6 +110,19 @@ func withWhole(shown, whole string) template.HTML {
 		title = ` title="` + template.HTMLEscapeString(clip(whole, maxWhole)) + `"`
 	}
 	return template.HTML("<bdi" + title + ">" + template.HTMLEscapeString(shown) + "</bdi>")
+}
+
+// operationID is an operation that a sentence of ours names.
+var operationID = regexp.MustCompile(`\b[Oo]peration ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
+
+// withOperation is a text in which the operation that it names leads to its page.
+func withOperation(text string) template.HTML {
+	found := operationID.FindStringSubmatchIndex(text)
+	if found == nil {
+		return template.HTML(template.HTMLEscapeString(text))
+	}
+	id := text[found[2]:found[3]]
+	return template.HTML(template.HTMLEscapeString(text[:found[2]]) + `<a href="/operations/` + id + `">` + id + `</a>` + template.HTMLEscapeString(text[found[3]:]))
 }
 
 // sentence begins with a capital, and ends in a full stop.

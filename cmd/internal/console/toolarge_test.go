@@ -28,6 +28,8 @@ func TestAPlanOfTooLargeMessagesWarns(t *testing.T) {
 	b.get("/plan?kind=redrive&group="+group).is(t, http.StatusOK).has(t, two)
 	b.get("/plan?kind=redrive&id="+entry).is(t, http.StatusOK).has(t, one)
 	b.get("/plan?kind=redrive&id="+entry+"&target=large-orders").is(t, http.StatusOK).has(t, "fails again unless large-orders takes larger messages")
+	refused := b.post("/plan", "kind", "redrive", "id", entry, "name", "x", "canary", "", "rate", "", "target", "no such topic !!").is(t, http.StatusSeeOther).header.Get("Location")
+	b.get(refused).is(t, http.StatusOK).has(t, "<p>Topic &#34;no such topic !!&#34; is not a Kafka topic name", `value="no such topic !!"`).lacks(t, "takes larger messages")
 	b.get("/plan?kind=resolve&group="+group).is(t, http.StatusOK).lacks(t, "too large for orders")
 	b.get("/plan?kind=redrive&id="+small).is(t, http.StatusOK).lacks(t, "too large for")
 	b.get("/investigations/"+entry).is(t, http.StatusOK).has(t, "Send it again</button>", "This message was too large for orders, and fails again unless it takes larger messages by now: raise kafka.max_message_bytes")

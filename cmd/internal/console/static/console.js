@@ -38,8 +38,10 @@
     state.className = "live" + (kind ? " " + kind : "");
     state.textContent = text;
   }
-  // busy: under the pointer, in the hands of the keyboard, or with something that a person has opened or ticked.
-  const busy = (part) => part.matches(":hover, :focus-within") || $("details[open], input:checked", part) !== null;
+  // busy: under the pointer, in the hands of the keyboard, or with something that a person has opened or ticked. The button of a
+  // form that was closed has the focus, and keeps nothing waiting: the button in its place gets the focus.
+  const closedForm = "details.ask:not([open]) > summary";
+  const busy = (part) => part.matches(":hover") || part.matches(":focus-within") && !$(closedForm + ":focus", part) || $("details[open], input:checked", part) !== null;
 
   // reload loads the page anew, once: asking again while the answer is under way would begin all over. A text that a person is
   // writing would be lost, so the page stays as it is then.
@@ -72,7 +74,9 @@
       if (!force && changes.some(([part]) => busy(part))) { waits = changes.length + gone; tell(); return; }
       waits = gone;
       for (const [part, other] of changes) {
+        const focused = $(closedForm + ":focus", part)?.textContent;
         part.innerHTML = other.innerHTML;
+        if (focused) $$(closedForm, part).find((s) => s.textContent === focused)?.focus({ preventScroll: true });
         if (part.dataset.state === other.dataset.state) continue;
         part.dataset.state = other.dataset.state;
         $("main > .notice")?.remove(); // it was about the state before
@@ -160,7 +164,9 @@
   document.addEventListener("toggle", (e) => {
     if (!e.target.matches?.("details.ask") || !e.target.open) return;
     for (const other of $$("details.ask[open]")) if (other !== e.target) other.open = false;
-    $("input:not([type=hidden]), select, textarea", e.target)?.focus();
+    const field = $("input:not([type=hidden]), select, textarea", e.target);
+    field?.focus();
+    if (field?.matches("input")) field.select(); // what is typed takes the place of what is there
   }, true);
 
   // ---- keys ----
@@ -227,7 +233,7 @@
     going = 0;
     switch (e.key) {
       case "g": going = Date.now(); return;
-      case "/": { const q = $("#q"); if (q) { q.focus(); q.select(); } else location.assign("/investigations"); break; }
+      case "/": { const q = $("#q"); if (q) { q.focus(); q.select(); } else location.assign("/investigations#q"); break; }
       case "j": step(1); break;
       case "k": step(-1); break;
       case "p": pause?.click(); break;
