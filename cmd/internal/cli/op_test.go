@@ -79,9 +79,10 @@ func TestOperationByHand(t *testing.T) {
 
 	// Investigations that the first operation closed are skipped by the second, and scripts are told.
 	again := plan(strings.Join(d.entries, " ") + " --name again --kind resolve")
+	stopped := plan(strings.Join(d.entries, " ") + " --name never --kind resolve")
 	d.run(ExitPartly, "op start "+again+" --wait", "4 of 4 handled (2 skipped")
 	d.run(ExitOK, "op items "+again+" --state skipped", "it is closed")
-	stopped := plan(d.entries[0] + " --name never --kind resolve")
+	d.run(ExitUsage, "op plan "+d.entries[0]+" --name closed --kind resolve", "nothing is open among the investigations named, 1 in all")
 	d.run(ExitOK, "op abort "+stopped, "aborted")
 	d.run(ExitFailure, "op start "+stopped+" --wait", "cannot be told to start")
 

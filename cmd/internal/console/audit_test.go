@@ -25,7 +25,7 @@ func TestTheAuditLog(t *testing.T) {
 	group := r.group(r.die(1, nil))
 	b.post("/causes/"+group+"/resolve").is(t, http.StatusSeeOther)
 	b.get("/audit?target_type=group").is(t, 200).has(t, "closed the investigations of", `<bdi>cause</bdi> <span class="sub target"><a class="mono" href="/causes/`+group+`">`, "closed: 1", "left: 0", "status: manually_resolved", "key admin", ">Who <input", ">Outcome</th>")
-	b.get("/causes/"+group).is(t, 200).has(t, "closed the investigations of the cause</bdi></p>")
+	b.get("/causes/"+group).is(t, 200).has(t, "closed 1 investigation as resolved</bdi></p>")
 	b.get("/audit?actor=nobody").is(t, 200).has(t, "No row matches.", "Clear the filter")
 	b.get("/audit?from=odd").is(t, http.StatusBadRequest).has(t, "from")
 	for _, scope := range access.Scopes() {
