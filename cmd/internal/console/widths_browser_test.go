@@ -27,7 +27,7 @@ func TestWidthsInABrowser(t *testing.T) {
 		})
 	}
 	admin := r.as(access.Admin)
-	admin.post("/causes/"+r.group(entry)+"/change", "what", "assign", "assignee", "ann.somebody@example.com")
+	admin.post("/causes/"+r.group(entry)+"/change", "what", "assign", "assignee", "ann.of.billing@example.com")
 	admin.post("/investigations/" + entry + "/send")
 	pgtest.Exec(t, r.pool, `update postrider.dlq_entry set resolution_status = 'manually_resolved', resolution_timestamp = now(), resolved_by = 'ann' where dlq_entry_uuid = $1::uuid`, entry)
 	pgtest.Exec(t, r.pool, `update postrider.dlq_group set state = 'regressed', first_seen_at = now() - interval '2 days', last_seen_at = now() - interval '1 day'`)
