@@ -89,7 +89,7 @@ func playPeer(ctx context.Context) error {
 var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm", "300", "-duration", "400ms",
 	"-sides", "postrider,floor,logical,poller,watermill,river-tuned", "-every-side", "-inserts", "200", "-insert-rounds", "2",
 	"-takeovers", "2", "-takeover-calm", "300ms", "-hot-events", "500", "-burst-events", "900",
-	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "1000", "-flat-window", "6000", "-flat-pending", "12000",
+	"-rate", "200", "-slow-duration", "600ms", "-clients", "4", "-flat-warm", "1000", "-flat-window", "24000", "-flat-pending", "40000",
 	"-flat-published", "2000", "-flat-parked", "500", "-faults-events", "30000", "-idle-duration", "500ms", "-peer-events", "300",
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
