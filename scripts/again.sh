@@ -12,8 +12,9 @@ if grep -qE 'the history is wrong:|WARNING: DATA RACE|^panic:|^FAIL.*\[(build|se
 	echo "again: no: a wrong history, a data race, a panic or a package that was not built is not a matter of time"
 	exit 1
 fi
-# A package's red tests come before its own line.
-red=$(awk '/^--- FAIL: / { tests[++n] = $3 } /^FAIL\t/ { if (!n) print $2, "-"; while (n) print $2, tests[n--] }' "$log")
+# A package's red tests come before its own line, and a bare FAIL before that if it ended by itself.
+red=$(awk '/^--- FAIL: / { tests[++n] = $3 } $0 == "FAIL" { ended = 1 }
+	/^FAIL\t/ { if (!n || !ended) print $2, "-"; while (n) print $2, tests[n--]; ended = 0 }' "$log")
 echo "again: red beside the others:" $red
 if [ -z "$red" ] || [ "$(wc -l <<<"$red")" -gt 3 ] || grep -qE ' -$' <<<"$red"; then
 	echo "again: no: only up to three red tests of packages that ended are run again"

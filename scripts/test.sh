@@ -73,6 +73,13 @@ if [ -s "$POSTRIDER_TEST_LEFT_OUT" ]; then
 else
 	echo "test: nothing was left out"
 fi
+if [ "$status" -ne 0 ]; then
+	silent=$(comm -23 <(sort <<<"$packages") <(awk '$1 == "ok" || $1 == "FAIL" || $1 == "?" { print $2 }' "$log" | sort -u) | xargs)
+	if [ -n "$silent" ]; then
+		echo "test: failed, and nothing was heard of $silent; the whole output is in $log"
+		exit "$status"
+	fi
+fi
 if [ "$status" -ne 0 ] && ! DOMAIN=$(printf 'github.com/postrider/postrider/%s ' $covered) scripts/again.sh "$log" $race $options; then
 	echo "test: failed; the whole output is in $log"
 	exit "$status"

@@ -21,6 +21,7 @@ inner = next(n for n in jar.namelist() if n.endswith(".txz"))
 tarfile.open(fileobj=io.BytesIO(jar.read(inner)), mode="r:xz").extractall(into)' "$into.part/$name-$version.jar" "$into.part"
 		rm "$into.part/$name-$version.jar"
 		chmod -R a+rX "$into.part"
+		rm -rf "$into"
 		mv "$into.part" "$into"
 	fi
 	echo "versions: $("$into/bin/postgres" --version)"

@@ -1,9 +1,12 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,12 +24,16 @@ const DefaultMaxRequestBytes = 100 << 20
 // MinMaxRequestBytes is the least that Config.MaxRequestBytes may be.
 const MinMaxRequestBytes = 64 << 10
 
-// saferRequest is what every broker takes. A limit that was found is not below it, so that no event is too large for it
-// that a broker with Kafka's default of message.max.bytes takes, but for the largest 4 %.
+// saferRequest is the least limit that is found. A found limit is at least this. The largest 4 % of what Kafka's default of
+// message.max.bytes allows do not fit into it.
 const saferRequest = 1 << 20 * 98 / 100
 
-// cutsInARow is how many connections in a row must end with a large request before it is taken for too large. A broker that
-// is restarted does not answer what a client asks first on a new connection, so that these requests are not sent there.
+// partWritten is how much of a request was written at least when the other end closed the connection meanwhile: what is smaller
+// fits into the buffers of the connection.
+const partWritten = 64 << 10
+
+// cutsInARow is how many connections to a broker in a row must end with a large request before it is taken for too large. A
+// broker that is restarted does not answer what a client asks first on a new connection, so that these requests are not sent there.
 const cutsInARow = 3
 
 // limitRequests bounds the requests of clients that are made from now on, and so the batches of partitions in them.
@@ -35,25 +42,43 @@ func (p *Publisher) limitRequests(bytes int) {
 	p.maxBatch.Store(int64(min(p.cfg.MaxMessageBytes, bytes-requestRoom)))
 }
 
-// cuts counts the connections of one client that ended with a large request. It is a part of met.
+// cuts counts the connections of one client to one broker that ended with a large request. It is a part of met.
 type cuts struct {
 	connects, counted int // connections that were made, and the one that was counted last
 	inARow            int
 }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
-func (m *met) OnBrokerConnect(kgo.BrokerMetadata, time.Duration, net.Conn, error) {
+func (m *met) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cuts.connects++
+	m.cutsOf(meta.NodeID).connects++
 }
 
-// sent notes how a request with records ended, and reports whether its size seems to be the reason.
-func (c *cuts) sent(bytes int, err error) bool {
+// cutsOf returns the cuts of a broker. m.mu is held.
+func (m *met) cutsOf(broker int32) *cuts {
+	if m.cuts == nil {
+		m.cuts = map[int32]*cuts{}
+	}
+	if m.cuts[broker] == nil {
+		m.cuts[broker] = &cuts{}
+	}
+	return m.cuts[broker]
+}
+
+// tooLarge notes how a request with records ended, and reports whether its size seems to be the reason. Only a connection that
+// the other end has closed is counted, and no silence.
+func (c *cuts) tooLarge(e2e kgo.BrokerE2E) bool {
+	err := e2e.Err()
+	large := e2e.BytesWritten > saferRequest || e2e.WriteErr != nil && e2e.BytesWritten >= partWritten
 	switch {
-	case bytes <= saferRequest:
+	case !large:
 	case err == nil:
 		c.inARow = 0
+	case !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE):
 	case c.counted != c.connects: // all requests in flight on a connection end with it
 		c.counted = c.connects
 		c.inARow++
@@ -72,6 +97,9 @@ func (p *Publisher) tooLarge(c *kgo.Client, bytes int) {
 	}
 	if generation == p.generation {
 		found := max(saferRequest, bytes/2)
+		if p.cfg.MaxMessageBytes > DefaultMaxMessageBytes { // brokers take this, say the settings
+			found = max(found, p.cfg.MaxMessageBytes+requestRoom)
+		}
 		p.limitRequests(found)
 		p.generation++
 		p.cfg.Logger.Warn("brokers close the connection on large requests; requests are smaller from now on, until the next start",

@@ -24,8 +24,8 @@ type met struct {
 
 	mu      sync.Mutex
 	brokers map[int32]bool
-	last    time.Time // of the first answers
-	cuts    cuts
+	last    time.Time       // of the first answers
+	cuts    map[int32]*cuts // by broker
 }
 
 // OnBrokerE2E implements kgo.HookBrokerE2E.
@@ -36,8 +36,8 @@ func (m *met) OnBrokerE2E(meta kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cuts.sent(e2e.BytesWritten, e2e.Err()) {
-		m.cuts.inARow = 0
+	if c := m.cutsOf(meta.NodeID); c.tooLarge(e2e) {
+		c.inARow = 0
 		go m.tooLarge(e2e.BytesWritten) // it closes the client, which waits for this
 	}
 	if m.brokers[meta.NodeID] {
