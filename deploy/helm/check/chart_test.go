@@ -10,6 +10,7 @@ import (
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
@@ -59,6 +60,8 @@ type objects struct {
 	services    map[string]*core.Service
 	accounts    map[string]*core.ServiceAccount
 	configs     map[string]*core.ConfigMap
+	secrets     map[string]*core.Secret
+	scalers     map[string]*autoscaling.HorizontalPodAutoscaler
 	budgets     map[string]*policy.PodDisruptionBudget
 	networks    map[string]*networking.NetworkPolicy
 	monitors    map[string]*monitoring.ServiceMonitor
@@ -73,11 +76,12 @@ func render(t *testing.T, values string) objects {
 		t.Fatalf("helm template: %v\n%s", err, errs)
 	}
 	o := objects{map[string]*apps.Deployment{}, map[string]*batch.Job{}, map[string]*core.Service{}, map[string]*core.ServiceAccount{},
-		map[string]*core.ConfigMap{}, map[string]*policy.PodDisruptionBudget{}, map[string]*networking.NetworkPolicy{},
+		map[string]*core.ConfigMap{}, map[string]*core.Secret{}, map[string]*autoscaling.HorizontalPodAutoscaler{}, map[string]*policy.PodDisruptionBudget{}, map[string]*networking.NetworkPolicy{},
 		map[string]*monitoring.ServiceMonitor{}, map[string]*monitoring.PrometheusRule{}}
 	read := map[string]func(name string, raw []byte){
 		"apps/v1 Deployment": into(t, o.deployments), "batch/v1 Job": into(t, o.jobs), "v1 Service": into(t, o.services),
-		"v1 ServiceAccount": into(t, o.accounts), "v1 ConfigMap": into(t, o.configs), "policy/v1 PodDisruptionBudget": into(t, o.budgets),
+		"v1 ServiceAccount": into(t, o.accounts), "v1 ConfigMap": into(t, o.configs), "v1 Secret": into(t, o.secrets),
+		"autoscaling/v2 HorizontalPodAutoscaler": into(t, o.scalers), "policy/v1 PodDisruptionBudget": into(t, o.budgets),
 		"networking.k8s.io/v1 NetworkPolicy": into(t, o.networks), "monitoring.coreos.com/v1 ServiceMonitor": into(t, o.monitors),
 		"monitoring.coreos.com/v1 PrometheusRule": into(t, o.rules),
 	}

@@ -5,6 +5,11 @@ import (
 	"testing"
 )
 
+// withRelay are sources and no desk, with values of the relay.
+func withRelay(values string) string {
+	return strings.Replace(manySources, "deployments: {", "deployments: {relay: {"+values+"}, ", 1) + fromSecret
+}
+
 // A wrong value is refused before anything is changed, and the message names it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -33,6 +38,34 @@ func TestRefusals(t *testing.T) {
 		"a digest that is none":   {enough + "image: {digest: latest}", "digest"},
 		"files over our own":      {enough + "secretFiles: [{secret: a, mountPath: /etc/postrider}]", "mountPath"},
 		"no ports of brokers":     {enough + "networkPolicy: {kafka: {ports: []}}", "ports"},
+
+		"sources in the settings":       {strings.Replace(enough, "config: {", "config: {sources: [{name: a}], ", 1), "sources"},
+		"a folder in the settings":      {strings.Replace(enough, "config: {", "config: {sources_dir: /x, ", 1), "sources_dir"},
+		"sources twice":                 {manySources + "sources: {secret: a, configMap: b}", "secret and configMap"},
+		"two sources of one name":       {manySources + strings.Replace(inline, "name: billing", "name: orders", 1), "two sources called orders"},
+		"the name of the desk's source": {manySources + strings.Replace(inline, "name: orders", "name: main", 1), "name"},
+		"a name with a path":            {manySources + strings.Replace(inline, "name: orders", "name: ../orders", 1), "name"},
+		"a Secret that is no name":      {manySources + "sources: {secret: Databases}", "secret"},
+		"a ConfigMap that is no name":   {manySources + "sources: {configMap: a_b}", "configMap"},
+		"a password of a source":        {manySources + strings.Replace(inline, "relay@", "relay:sesame@", 1), "url"},
+		"an address in two ways":        {manySources + strings.Replace(inline, "url_file:", "url: 'postgres://a@b/c', url_file:", 1), "inline"},
+		"no address":                    {manySources + strings.Replace(inline, "url_file: /etc/postrider/passwords/billing,", "", 1), "inline"},
+		"no topics":                     {manySources + strings.Replace(inline, `, topics: {allow: ["orders.*"]}`, "", 1), "topics"},
+		"an unknown key of a source":    {manySources + strings.Replace(inline, "sleep: 5m", "slep: 5m", 1), "slep"},
+		"a file beside the source":      {manySources + strings.Replace(inline, "/etc/postrider/passwords/orders", ".orders", 1), "password_file"},
+		"files over the sources":        {manySources + fromSecret + "secretFiles: [{secret: a, mountPath: /etc/postrider/sources}]", "mountPath"},
+		"files in the sources":          {manySources + fromSecret + "secretFiles: [{secret: a, mountPath: /etc/postrider/sources/a}]", "mountPath"},
+		"a password for all sources":    {strings.Replace(enough, "database: {", "database: {passwordKey: password, ", 1) + fromSecret, "PGPASSWORD"},
+		"a desk's role and no desk":     {withRelay("roles: [relay, collector]"), "deployments.relay"},
+		"the API and no desk":           {withRelay("api: true"), "deployments.relay"},
+		"no desk and no sources":        {manySources, "or sources and no desk"},
+		"a desk's Secret without a key": {manySources + fromSecret + "database: {existingSecret: x, urlKey: ''}", "no database"},
+		"roles of no desk":              {manySources + fromSecret + "migration: {roles: true}", "migration.roles"},
+		"owners of no sources":          {enough + "migration: {sources: {secret: owners}}", "migration.sources.secret"},
+		"a canary that is not migrated": {enough + fromSecret + "migration: {sources: {canary: orders}}", "migration.sources.canary"},
+		"more relays of one outbox":     {enough + "autoscaling: {enabled: true}", "autoscaling.enabled"},
+		"more at least than at most":    {manySources + fromSecret + "autoscaling: {enabled: true, minReplicas: 7}", "autoscaling.minReplicas"},
+		"a use of unknown CPU":          {withRelay("resources: {requests: {cpu: null}}") + "autoscaling: {enabled: true}", "requests.cpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

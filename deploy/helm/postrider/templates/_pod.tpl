@@ -28,8 +28,8 @@ passwordFile is for an installation without a settings file. */}}
 {{- else if $settings.url }}
 - name: DATABASE_URL
   value: {{ $settings.url | quote }}
-{{- else }}
-{{- fail "no database: set database.existingSecret to a Secret whose key database.urlKey has the connection string, or config.database.url to one without a password" }}
+{{- else if or (include "postrider.desk" .root) (not (include "postrider.sources" .root)) }}
+{{- fail "no database: set database.existingSecret to a Secret whose key database.urlKey has the connection string, or config.database.url to one without a password, or sources and no desk" }}
 {{- end }}
 {{- if and .login.existingSecret .login.passwordKey }}
 - name: PGPASSWORD
@@ -42,8 +42,12 @@ passwordFile is for an installation without a settings file. */}}
 - name: DATABASE_PASSWORD_FILE
   value: {{ . | quote }}
 {{- end }}
-{{- with .root.Values.extraEnv }}
-{{ toYaml . }}
+{{ include "postrider.extraEnv" .root }}
+{{- end -}}
+
+{{- define "postrider.extraEnv" -}}
+{{- with .Values.extraEnv }}
+{{- toYaml . }}
 {{- end }}
 {{- end -}}
 
