@@ -66,7 +66,8 @@ func TestChart(t *testing.T) {
 }
 
 // deployment is the part of an object of the chart that the tests read.
-type deployment struct {
+// object is what the tests read of an object of the chart. Data of a Secret is in base64.
+type object struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Data     map[string]string
@@ -83,6 +84,18 @@ type deployment struct {
 					LivenessProbe  probe `yaml:"livenessProbe"`
 					StartupProbe   probe `yaml:"startupProbe"`
 					ReadinessProbe probe `yaml:"readinessProbe"`
+					VolumeMounts   []struct {
+						Name      string
+						MountPath string `yaml:"mountPath"`
+						SubPath   string `yaml:"subPath"`
+					} `yaml:"volumeMounts"`
+				}
+				Volumes []struct {
+					Name      string
+					ConfigMap struct{ Name string } `yaml:"configMap"`
+					Secret    struct {
+						SecretName string `yaml:"secretName"`
+					}
 				}
 			}
 		}
@@ -94,7 +107,22 @@ type probe struct {
 }
 
 // rendered returns the Deployments and the settings file that the chart makes of values.
-func rendered(t *testing.T, values any) (deployments []deployment, settings string) {
+func rendered(t *testing.T, values any) (deployments []object, settings string) {
+	t.Helper()
+	for _, o := range objects(t, values) {
+		switch o.Kind {
+		case "Deployment":
+			deployments = append(deployments, o)
+		case "ConfigMap":
+			settings = o.Data["postrider.yaml"]
+		}
+	}
+	return deployments, settings
+}
+
+// objects are those that the chart makes of values: Deployments, ConfigMaps and Secrets as they are, and of the others what
+// they have in common with these.
+func objects(t *testing.T, values any) (all []object) {
 	t.Helper()
 	raw, err := yaml.Marshal(values)
 	if err != nil {
@@ -114,22 +142,17 @@ func rendered(t *testing.T, values any) (deployments []deployment, settings stri
 		t.Fatalf("helm template: %v\n%s", err, errs.String())
 	}
 	for dec := yaml.NewDecoder(bytes.NewReader(out)); ; {
-		var d deployment
-		if err := dec.Decode(&d); errors.Is(err, io.EOF) {
-			return deployments, settings
+		var o object
+		if err := dec.Decode(&o); errors.Is(err, io.EOF) {
+			return all
 		} else if err != nil {
 			// Objects of other kinds have other shapes; what was read of the kind says which it is.
 			var other *yaml.TypeError
-			if !errors.As(err, &other) || d.Kind == "Deployment" || d.Kind == "ConfigMap" {
+			if !errors.As(err, &other) || slices.Contains([]string{"Deployment", "ConfigMap", "Secret"}, o.Kind) {
 				t.Fatal(err)
 			}
 		}
-		switch d.Kind {
-		case "Deployment":
-			deployments = append(deployments, d)
-		case "ConfigMap":
-			settings = d.Data["postrider.yaml"]
-		}
+		all = append(all, o)
 	}
 }
 

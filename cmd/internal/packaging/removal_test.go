@@ -7,10 +7,14 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/internal/migrations"
+	"github.com/postrider/postrider/internal/testenv/buildtest"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	kafkatest.Main(kafkatest.RunnerFunc(func() int { return pgtest.Run(buildtest.In(m)) }))
+}
 
 var sqlBlock = regexp.MustCompile("(?ms)^ *```sql\n(.*?)```")
 
