@@ -90,41 +90,52 @@ func TestOnePod(t *testing.T) {
 	}
 }
 
-// TestNotes: the notes name a Deployment that there is, and how to get an API key.
+// notes are what helm install says with values. helm template shows none, so a copy of the chart has them as an object.
+func notes(t *testing.T, values string) string {
+	t.Helper()
+	text, err := os.ReadFile(chart + "/templates/NOTES.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "postrider")
+	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
+		t.Fatal(err)
+	}
+	object := `{{ define "notes" }}` + string(text) + `{{ end }}{kind: Notes, text: {{ include "notes" . | toJson }}}`
+	if err := os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(object), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, err := run(t, values, "template", "r", dir, "--namespace", "events", "--show-only", "templates/notes.yaml")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, errs)
+	}
+	var made struct{ Text string }
+	if err := yaml.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	return made.Text
+}
+
+// TestNotes: the notes name a Deployment that there is, how to get an API key, and how to look at sources.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(chart + "/values-one-pod.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(chart + "/templates/NOTES.txt")
-	if err != nil {
-		t.Fatal(err)
+	const key, look = " -- /postrider apikey create", " -- /postrider sources --config"
+	for values, says := range map[string][2]string{
+		enough:                   {"postrider-desk" + key, look},
+		string(raw) + enough:     {"postrider-all" + key, "postrider-relay"},
+		manySources + fromSecret: {"postrider-relay" + look, key},
+	} {
+		said := notes(t, values)
+		if !strings.Contains(said, "exec deploy/r-"+says[0]) || strings.Contains(said, says[1]) || strings.Contains(said, "WARNING") {
+			t.Errorf("it does not say %s, or it says %s:\n%s", says[0], says[1], said)
+		}
 	}
-	for values, pod := range map[string]string{enough: "postrider-desk", string(raw) + enough: "postrider-all"} {
-		// helm template shows no notes, so a copy of the chart has them as an object.
-		dir := filepath.Join(t.TempDir(), "postrider")
-		if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
-			t.Fatal(err)
-		}
-		object := `{{ define "notes" }}` + string(text) + `{{ end }}{kind: Notes, text: {{ include "notes" . | toJson }}}`
-		if err := os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(object), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, errs, err := run(t, values, "template", "r", dir, "--namespace", "events", "--show-only", "templates/notes.yaml")
-		if err != nil {
-			t.Fatalf("%v\n%s", err, errs)
-		}
-		var made struct{ Text string }
-		if err := yaml.Unmarshal([]byte(out), &made); err != nil {
-			t.Fatal(err)
-		}
-		notes := made.Text
-		if !strings.Contains(notes, "exec deploy/r-"+pod+" -- /postrider apikey create") || strings.Contains(notes, "WARNING") {
-			t.Errorf("%s", notes)
-		}
-		if pod == "postrider-all" && strings.Contains(notes, "postrider-relay") {
-			t.Errorf("a Deployment is named that is not there:\n%s", notes)
-		}
+	const stopped = "deployments: {relay: {enabled: false}}\n"
+	if said := notes(t, enough+stopped); !strings.Contains(said, "WARNING: nothing runs the role relay") {
+		t.Errorf("%s", said)
 	}
 }
