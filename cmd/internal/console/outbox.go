@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -357,7 +358,7 @@ func (v *visit) readEvent() (*eventView, error) {
 			hold = &holdRow{found.Items[0], wordsOf(found.Items[0])}
 		}
 	}
-	entries, err := get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "page_size": {"10"}})
+	entries, err := get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "source": {dlq.MainSource}, "page_size": {"10"}})
 	if err != nil {
 		return nil, err
 	}
