@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider/cmd/internal/api"
-	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/message"
 )
@@ -150,7 +149,7 @@ func (v *visit) findGood(l *api.Letter, kind string) (*comparison, error) {
 		return &comparison{None: "The dead letter does not say which topic its message is of."}, nil
 	}
 	sides := []url.Values{{}} // the newest, where the event itself is not there
-	if l.EventID != nil && l.Source == dlq.MainSource {
+	if l.EventID != nil {
 		own, err := get[api.List[relay.EventStatus]](v, "/outbox", url.Values{"event_id": {l.EventID.String()}})
 		if err != nil {
 			return nil, err

@@ -54,5 +54,5 @@ func TestInvestigationsSayTheirSource(t *testing.T) {
 		t.Errorf("%s", planned.Raw)
 	}
 	groups := map[string]string{"main": r.ask("GET", "/dlq/"+own, "").text("group_uuid"), "orders": r.ask("GET", "/dlq/"+other, "").text("group_uuid")}
-	r.ask("POST", "/groups/"+groups["orders"]+"/merge", `{"into": "`+groups["main"]+`"}`).is(400).says("source orders", "main")
+	r.ask("POST", "/groups/"+groups["orders"]+"/merge", `{"into": "`+groups["main"]+`"}`).is(400).says("source main", "source orders")
 }

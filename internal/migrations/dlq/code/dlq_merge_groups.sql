@@ -31,7 +31,7 @@ begin
     end if;
     if merged.source <> target.source then
         raise exception using errcode = '55000', message = format('postrider: nothing can be merged into group %s', p_into),
-            detail = format('it is of the source %s, and the other of %s: what one source has is never counted in another''s group',
+            detail = format('it is of the source %s, and the merged one of the source %s; no group has investigations of two sources',
                 target.source, merged.source);
     end if;
     perform postrider.access_owe('{group.merge}', 'group', array[p_group::text]);
