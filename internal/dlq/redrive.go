@@ -81,10 +81,10 @@ func (l *Letter) FailedGroup() string {
 const maxRedriveID = 128
 
 // CameFrom names the redrive that a letter's message was sent by, as far as the letter says it: the event that was given
-// up, and the id of the redrive in the message's header. A record names no event: any producer may write that header. Nor does
-// the letter of another source: redrives are events of the desk's own outbox.
+// up, and the id of the redrive in the message's header. A record names no event: any producer may write that header. Of
+// another source than MainSource, it can be a redrive of an investigation of that source alone.
 func (l *Letter) CameFrom() (event uuid.UUID, redrive string) {
-	if l.Subject.Type != SubjectRecord && isMain(l.Source) {
+	if l.Subject.Type != SubjectRecord {
 		event = l.EventID
 	}
 	for _, h := range l.Headers {

@@ -99,9 +99,6 @@ func TestIDsOfAnotherSource(t *testing.T) {
 		if l.TaskUUID == uuid.Nil || l.OwnTask() != uuid.Nil || own.OwnTask() != own.TaskUUID {
 			t.Errorf("%s: its task is %s, and here %s", name, l.TaskUUID, l.OwnTask())
 		}
-		if event, _ := l.CameFrom(); event != uuid.Nil {
-			t.Errorf("%s: of orders it comes from the desk's event %s", name, event)
-		}
 	}
 	for name, r := range map[string]Record{"consumer": written(t, aFailure()), "spring": written(t, aFailure(), dialect.Spring), "unknown": {Topic: "d", Value: []byte("v")}} {
 		own, l := Decode(r), Decode(from(r, "orders"))

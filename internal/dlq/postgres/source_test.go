@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,11 @@ func TestTasksOfAnotherSource(t *testing.T) {
 	mustExec(t, r.subject.pool, `insert into postrider.tasker_undelivered_events (event_id, episode, task_uuid, topic, attempts, outcome, detail)
 		values ($1, 1, $2, 'orders', 1, 'waiting', '')`, dlqtest.EventID(2), task)
 	foreign := r.record(from("orders", dlqtest.Event(2, 1), message.HeaderTaskUUID, task.String()))
+	wrapped, inside := dlqtest.Event(2, 1), dlqtest.Task(3, 1) // a task's dead letter that could not be delivered itself
+	wrapped.Value, wrapped.Headers = inside.Value, append(wrapped.Headers, inside.Headers[:2]...)
+	if l := from("orders", wrapped, message.HeaderPayloadBytes, strconv.Itoa(len(inside.Value))); r.record(l) == foreign || l.Subject.Type != dlq.SubjectTask {
+		t.Errorf("%+v", l)
+	}
 	if n := r.count(`select count(*) from postrider.tasker_letter`); n != 0 {
 		t.Errorf("tasks were told of %d letters of another source", n)
 	}

@@ -1,8 +1,8 @@
 -- entry_came_from
 -- Which of these dead letters are of redriven messages: their places, from 1, the investigations that they come from, if
 -- still there, their groups, and whether the relay gave the message up. Letters of the relay are known by their event.
--- Letters of consumers are known by the header that came along, which any client may write: what comes from a named source, $3,
--- came from no investigation of another source. What the desk itself sent again comes from main.
+-- Letters of consumers are known by the header that came along, which any client may write. What comes from a named source, $3,
+-- came from no investigation of another one. What the desk itself sent again comes from main.
 select w.place, p.dlq_entry_uuid, p.dlq_group_uuid, w.event_id is not null
 from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as w (event_id, redrive_id, source, place)
 cross join lateral (
