@@ -273,11 +273,13 @@ type Plan struct {
 	Overlaps []Overlap `json:"overlaps"`
 }
 
-// SkipsAll reports whether a redrive would skip all its items as things stood. Of more than MaxForeseen it is not known.
+// SkipsAll reports whether a redrive would skip all its items whenever it was started. Of more than MaxForeseen it is not known.
 func (p *Plan) SkipsAll() bool {
 	var left int64
-	for _, n := range p.LeftOut {
-		left += n
+	for reason, n := range p.LeftOut {
+		if !reason.Passing() {
+			left += n
+		}
 	}
 	return p.Items > 0 && left >= p.Items
 }

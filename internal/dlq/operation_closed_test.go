@@ -24,6 +24,8 @@ func TestPlansThatDoNothing(t *testing.T) {
 		{Plan{}, false},
 		{Plan{Items: 3, LeftOut: map[SkipReason]int64{NotPending: 2}}, false},
 		{Plan{Items: 3, LeftOut: map[SkipReason]int64{NotPending: 2, UnreadableHeaders: 1}}, true},
+		{Plan{Items: 3, LeftOut: map[SkipReason]int64{NotPending: 2, Busy: 1}}, false}, // started later, it may send that one
+		{Plan{Items: 1, LeftOut: map[SkipReason]int64{PayloadGone: 1}}, false},         // the record may be fetched meanwhile
 		{Plan{Items: MaxForeseen + 1, Foreseen: MaxForeseen, LeftOut: map[SkipReason]int64{NotPending: MaxForeseen}}, false},
 	} {
 		if got := c.plan.SkipsAll(); got != c.all {

@@ -178,6 +178,16 @@ func (r SkipReason) Final() bool {
 	return r == TaskSubject || r == NotPending || r == Arrived || r == EntryPurged
 }
 
+// Passing reports whether the reason may be gone when the same redrive is started later: what stands in the way is on its way,
+// or others can take it away.
+func (r SkipReason) Passing() bool {
+	switch r {
+	case AlreadyQueued, Busy, KeyHalted, HaltsKey, OnlyCopy, HoldsKey, PayloadGone, PayloadTooLarge:
+		return true
+	}
+	return false
+}
+
 // Explain says what a reason means and what to do.
 func (r SkipReason) Explain() string {
 	switch r {

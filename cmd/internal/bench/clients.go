@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clients are connections that write events, each in a transaction of its own. They stay open until close, so that the
+// clients are connections that write events, each in a transaction of its own unless told otherwise. They stay open until close, so that the
 // time of their backends can be read.
 type clients struct {
 	table  *outboxTable
@@ -56,26 +56,42 @@ func (c *clients) backends() []int {
 	return pick(c.conns, func(conn *pgx.Conn) int { return int(conn.PgConn().PID()) })
 }
 
-// write writes one event by a connection that is free.
-func (c *clients) write(ctx context.Context, e event) error {
+// write writes events in one transaction, by a connection that is free.
+func (c *clients) write(ctx context.Context, events ...event) error {
 	conn := <-c.free
 	defer func() { c.free <- conn }()
-	c.writes.begin(e.seq)
-	if err := c.table.write(ctx, conn, e); err != nil {
-		return fmt.Errorf("write event %d: %w", e.seq, err)
+	for _, e := range events {
+		c.writes.begin(e.seq)
 	}
-	c.commit.add(c.writes.end(e.seq))
+	if err := c.table.write(ctx, conn, events...); err != nil {
+		return fmt.Errorf("write event %d: %w", events[0].seq, err)
+	}
+	for _, e := range events {
+		c.commit.add(c.writes.end(e.seq))
+	}
 	return nil
 }
 
 // schedule writes n events from a number on at exact times, so many a second, and reports each to done.
 func (c *clients) schedule(ctx context.Context, of func(seq int) event, first, n, rate int, done func(seq int)) error {
-	return pace{rate, len(c.conns), &c.late}.run(ctx, n, func(ctx context.Context, i int, _ time.Time) error {
-		err := c.write(ctx, of(first+i))
-		if err == nil {
-			done(first + i)
+	return c.scheduleTogether(ctx, of, first, n, rate, 1, done)
+}
+
+// scheduleTogether is schedule with so many events in each transaction. What is left of n when it is divided by them is not
+// written.
+func (c *clients) scheduleTogether(ctx context.Context, of func(seq int) event, first, n, rate, together int, done func(seq int)) error {
+	return pace{max(rate/together, 1), len(c.conns), &c.late}.run(ctx, n/together, func(ctx context.Context, i int, _ time.Time) error {
+		events := make([]event, together)
+		for k := range events {
+			events[k] = of(first + i*together + k)
 		}
-		return err
+		if err := c.write(ctx, events...); err != nil {
+			return err
+		}
+		for k := range events {
+			done(first + i*together + k)
+		}
+		return nil
 	})
 }
 

@@ -53,7 +53,7 @@ func console(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 	}
 	writing, stop := context.WithCancel(ctx)
 	written := make(chan error, 1)
-	go func() { written <- l.write(writing, 0, events, r.o.rate) }()
+	go func() { written <- l.writeTogether(writing, 0, events, r.o.rate, r.o.consoleTogether) }()
 	err = r.serveAPI(ctx, b, l.d, []access.Scope{access.Admin}, func(asker *apiAsker, server *child) error {
 		known, err := l.d.apiSample(ctx, asker)
 		if err != nil {
@@ -83,7 +83,7 @@ func console(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 	} else if early && err == nil {
 		err = errors.New("the load ended before the measurement did")
 	}
-	t.note("%d investigations and %d tasks; beside it %d transactions a second by %d writers and a relay. Pages are asked at exact times in turn, each as often as the others; a page's time is from when it was due until it was read. A screen is a stream of events, and its page loaded anew every %v.", r.o.apiEntries, r.o.consoleTasks, r.o.rate, r.o.clients, screenEvery)
+	t.note("%d investigations and %d tasks; beside it %d events a second by %d writers, %d in a transaction, and a relay. Pages are asked at exact times in turn, each as often as the others; a page's time is from when it was due until it was read. A screen is a stream of events, and its page loaded anew every %v.", r.o.apiEntries, r.o.consoleTasks, r.o.rate, r.o.clients, r.o.consoleTogether, screenEvery)
 	return err
 }
 

@@ -72,9 +72,14 @@ func (l *load) begin(ctx context.Context, warm int) (err error) {
 
 // write keeps a schedule of n events from a number on.
 func (l *load) write(ctx context.Context, first, n, rate int) error {
+	return l.writeTogether(ctx, first, n, rate, 1)
+}
+
+// writeTogether is write with so many events in each transaction.
+func (l *load) writeTogether(ctx context.Context, first, n, rate, together int) error {
 	working, cancel := alive(ctx, l.processes()...)
 	defer cancel()
-	return because(working, l.clients.schedule(working, func(seq int) event { return l.o.event(l.topic, seq) }, first, n, rate, l.arrivals.committed))
+	return because(working, l.clients.scheduleTogether(working, func(seq int) event { return l.o.event(l.topic, seq) }, first, n, rate, together, l.arrivals.committed))
 }
 
 // complete waits until everything that was written has arrived, if anything carries it.

@@ -94,7 +94,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm"
 	"-stale-healthy", "1000,2000", "-stale-tasks", "150", "-stale-detectors", "2", "-archive-tasks", "600", "-view-tasks", "1000",
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-api-entries", "4000", "-api-rate", "100", "-api-duration", "500ms", "-api-asks", "2",
-	"-console-tasks", "500", "-console-rate", "20", "-console-duration", "1s", "-screens", "5", "-screens-duration", "300ms",
+	"-console-tasks", "500", "-console-rate", "20", "-console-duration", "1s", "-screens", "5", "-console-together", "3", "-screens-duration", "300ms",
 	"-letters", "600", "-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 

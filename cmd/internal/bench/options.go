@@ -42,6 +42,7 @@ type options struct {
 	apiEntries, apiRate, apiAsks           int
 	apiDuration                            time.Duration
 	consoleTasks, consoleRate, screens     int
+	consoleTogether                        int
 	consoleDuration, screensDuration       time.Duration
 	consumerRecords, consumerSlowRecords   int
 	letters                                int
@@ -73,7 +74,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.StringVar(&o.postgresDir, "postgres-dir", "", "a `folder` for PostgreSQL's files (default: the system's for temporary ones)")
 	f.StringVar(&o.kafkaDir, "kafka-dir", "", "a `folder` for Kafka's files (default: the system's for temporary ones)")
 	f.DurationVar(&o.duration, "duration", 20*time.Second, "steady, writers, hotkey, burst: length of one run")
-	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst, console: transactions a second")
+	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst: transactions a second; console: events a second")
 	f.IntVar(&o.slowRate, "slow-rate", 5, "steady: transactions a second of the quiet case")
 	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "steady: length of one run of the quiet case")
 	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, api, console: connections that keep the schedule")
@@ -115,6 +116,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.DurationVar(&o.apiDuration, "api-duration", time.Minute, "api: length of one run of the mix")
 	f.IntVar(&o.apiAsks, "api-asks", 40, "api: how often each search for a part of a message is asked")
 	f.IntVar(&o.consoleTasks, "console-tasks", 100_000, "console: tasks")
+	f.IntVar(&o.consoleTogether, "console-together", 1, "console: events of a transaction of the load beside the pages")
 	f.IntVar(&o.consoleRate, "console-rate", 50, "console: pages a second")
 	f.DurationVar(&o.consoleDuration, "console-duration", time.Minute, "console: length of one run of the pages")
 	f.IntVar(&o.screens, "screens", 200, "console: open streams of events, and screens")
@@ -211,7 +213,7 @@ func (o *options) validate() error {
 		"hot-events": o.hotEvents, "burst-events": o.burstEvents, "faults-events": o.faultsEvents, "peer-events": o.peerEvents, "hour-rate": o.hourRate,
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"api-entries": o.apiEntries, "api-rate": o.apiRate, "api-asks": o.apiAsks, "api-duration": int(o.apiDuration),
-		"console-tasks": o.consoleTasks, "console-rate": o.consoleRate, "console-duration": int(o.consoleDuration), "screens": o.screens, "screens-duration": int(o.screensDuration),
+		"console-tasks": o.consoleTasks, "console-together": o.consoleTogether, "console-rate": o.consoleRate, "console-duration": int(o.consoleDuration), "screens": o.screens, "screens-duration": int(o.screensDuration),
 		"letters":  o.letters,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,

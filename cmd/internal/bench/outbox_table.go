@@ -80,8 +80,16 @@ func (t *outboxTable) args(e event) []any {
 	return []any{e.topic, e.key, e.payload}
 }
 
-// write inserts one event in a transaction of its own, in one round trip.
-func (t *outboxTable) write(ctx context.Context, conn *pgx.Conn, e event) error {
+// write inserts events in one transaction, in one round trip. A table whose rows are removed takes one event.
+func (t *outboxTable) write(ctx context.Context, conn *pgx.Conn, events ...event) error {
+	if len(events) > 1 {
+		b := &pgx.Batch{}
+		for _, e := range events {
+			b.Queue(t.insert, t.args(e)...)
+		}
+		return conn.SendBatch(ctx, b).Close()
+	}
+	e := events[0]
 	if !t.remove {
 		_, err := conn.Exec(ctx, t.insert, t.args(e)...)
 		return err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
@@ -24,26 +26,29 @@ type deedRow struct {
 // maxTold is how many operations the activity of a cause tells of, the newest.
 const maxTold = 5
 
-// activityOf is what people did with a cause, for a reader of the audit log, how they closed its investigations, and what was done
-// with its operations. The newest is the first.
-func (v *visit) activityOf(g api.GroupDetail, operations []api.Operation, closings []dlq.Closing) ([]deedRow, error) {
+// deedsOf is what people did with a cause itself, for a reader of the audit log; none for others.
+func (v *visit) deedsOf(group uuid.UUID) ([]access.Done, error) {
+	if !v.frame.Has(string(access.Admin)) {
+		return nil, nil
+	}
+	done, err := get[api.List[access.Done]](v, "/audit", url.Values{"target_type": {"group"}, "target_id": {group.String()}, "page_size": {"10"}})
+	return done.Items, err
+}
+
+// activityOf is what people did with a cause, how they closed its investigations, and what was done with its operations. The newest
+// is the first.
+func (v *visit) activityOf(deeds []access.Done, operations []api.Operation, closings []dlq.Closing) ([]deedRow, error) {
 	var out []deedRow
 	for _, c := range closings {
 		out = append(out, deedRow{At: c.LastAt, Who: c.By, What: "closed " + some(c.Entries, "investigation", "investigations") + " as " + strings.ToLower(statusWords(c.Status).Word), Why: c.Notes})
 	}
-	if v.frame.Has(string(access.Admin)) {
-		done, err := get[api.List[access.Done]](v, "/audit", url.Values{"target_type": {"group"}, "target_id": {g.UUID.String()}, "page_size": {"10"}})
-		if err != nil {
-			return nil, err
+	for _, d := range deeds {
+		if d.Action == "group.resolve" && slices.ContainsFunc(closings, func(c dlq.Closing) bool {
+			return c.By == d.Actor && !d.At.Before(c.FirstAt) && d.At.Sub(c.LastAt) < time.Minute // a row is written when its transaction ends
+		}) {
+			continue // the closing says more
 		}
-		for _, d := range done.Items {
-			if d.Action == "group.resolve" && slices.ContainsFunc(closings, func(c dlq.Closing) bool {
-				return c.By == d.Actor && !d.At.Before(c.FirstAt) && d.At.Sub(c.LastAt) < time.Minute // a row is written when its transaction ends
-			}) {
-				continue // the closing says more
-			}
-			out = append(out, deedRow{At: d.At, Who: d.Actor, What: deed(d) + " the cause"})
-		}
+		out = append(out, deedRow{At: d.At, Who: d.Actor, What: deed(d) + " the cause"})
 	}
 	for _, o := range operations[:min(len(operations), maxTold)] {
 		detail := api.OperationDetail{Operation: o}

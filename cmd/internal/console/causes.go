@@ -210,47 +210,57 @@ func (v *visit) readCause() (view causeView, err error) {
 		counts[i] = dlq.HourCount{Hour: h.Hour, Opened: h.Opened}
 	}
 	view.Hours = lastHours(counts, time.Now())
-	if g.Recommended != nil {
-		d, err := get[api.Detail](v, "/dlq/"+g.Recommended.String(), nil)
-		if err != nil {
-			return view, err
-		}
-		view.Letter = letterOf(d, v.param("as"))
-		view.Letter.Path = v.URL.Path
-	}
-	if view.Road, err = v.roadOf(g.Group); err != nil {
+	var holds api.List[api.Hold]
+	var closings []dlq.Closing
+	var deeds []access.Done
+	err = together(
+		func() error { return v.readRecommended(&view) },
+		into(&view.Road, func() (road, error) { return v.roadOf(g.Group) }),
+		into(&view.Thread, func() (*threadView, error) { return v.threadOf("/groups/"+v.id(), "/causes/"+v.id()) }),
+		into(&holds, func() (api.List[api.Hold], error) { return v.holdsOf(text(g.Topic)) }),
+		into(&view.Kept, func() (*keptEvents, error) { return v.keptOf(g.Group) }),
+		into(&closings, func() ([]dlq.Closing, error) { return v.console.cfg.Investigations.Closings(v.ctx, g.UUID) }),
+		into(&deeds, func() ([]access.Done, error) { return v.deedsOf(g.UUID) }),
+	)
+	if err != nil {
 		return view, err
 	}
-	if view.Thread, err = v.threadOf("/groups/"+v.id(), "/causes/"+v.id()); err != nil {
-		return view, err
-	}
-	if g.Topic != nil && *g.Topic != "" {
-		holds, err := get[api.List[api.Hold]](v, "/holds", url.Values{"topic": {*g.Topic}, "page_size": {"10"}})
-		if err != nil {
-			return view, err
-		}
-		for _, h := range holds.Items {
-			view.Holds = append(view.Holds, holdRow{h, wordsOf(h)})
-		}
-	}
-	if view.Kept, err = v.keptOf(g.Group); err != nil {
-		return view, err
+	for _, h := range holds.Items {
+		view.Holds = append(view.Holds, holdRow{h, wordsOf(h)})
 	}
 	for _, related := range g.Related {
 		view.Related = append(view.Related, v.frame.rowOf(cause{Group: related}))
 	}
-	closings, err := v.console.cfg.Investigations.Closings(v.ctx, g.UUID)
-	if err != nil {
-		return view, err
-	}
 	if len(closings) > 0 {
 		view.Verdict = &closings[0]
 	}
-	if view.Activity, err = v.activityOf(g, view.Road.All, closings); err != nil {
+	if view.Activity, err = v.activityOf(deeds, view.Road.All, closings); err != nil {
 		return view, err
 	}
 	v.frame.under(crumb{"Causes", "/causes"}, cmp.Or(g.Parts.ErrorCode, string(g.Parts.Reason), "cause")+" on "+g.Where())
 	return view, nil
+}
+
+// readRecommended reads the investigation of a cause that is read first.
+func (v *visit) readRecommended(view *causeView) error {
+	if view.Recommended == nil {
+		return nil
+	}
+	d, err := get[api.Detail](v, "/dlq/"+view.Recommended.String(), nil)
+	if err != nil {
+		return err
+	}
+	view.Letter = letterOf(d, v.param("as"))
+	view.Letter.Path = v.URL.Path
+	return nil
+}
+
+// holdsOf are the first open holds of a topic; none without a topic.
+func (v *visit) holdsOf(topic string) (api.List[api.Hold], error) {
+	if topic == "" {
+		return api.List[api.Hold]{}, nil
+	}
+	return get[api.List[api.Hold]](v, "/holds", url.Values{"topic": {topic}, "page_size": {"10"}})
 }
 
 // noCause says in the console's words that a cause is not there; another error stays as it is.

@@ -32,11 +32,16 @@ type change struct {
 // readHistory reads the page of the history that the address names: it has the place in each of the two lists of the API.
 func (v *visit) readHistory(path string) (h history, err error) {
 	at, stepAt := v.param("moves"), v.param("step_moves")
-	moves, err := historyPage[ledger.Transition](v, path+"/transitions", at)
-	if err != nil {
-		return h, err
-	}
-	stepMoves, err := historyPage[ledger.StepTransition](v, path+"/step_transitions", stepAt)
+	var moves api.List[ledger.Transition]
+	var stepMoves api.List[ledger.StepTransition]
+	err = together(
+		into(&moves, func() (api.List[ledger.Transition], error) {
+			return historyPage[ledger.Transition](v, path+"/transitions", at)
+		}),
+		into(&stepMoves, func() (api.List[ledger.StepTransition], error) {
+			return historyPage[ledger.StepTransition](v, path+"/step_transitions", stepAt)
+		}),
+	)
 	if err != nil {
 		return h, err
 	}

@@ -109,13 +109,12 @@ func showLetter(v *visit) error {
 		return err
 	}
 	l := letterOf(d, v.param("as"))
-	if l.Before, err = v.before(d); err != nil {
-		return err
-	}
-	if l.Thread, err = v.threadOf("/dlq/"+v.id(), l.Path); err != nil {
-		return err
-	}
-	if err := v.readNeighbours(l); err != nil {
+	err = together(
+		into(&l.Before, func() (string, error) { return v.before(d) }),
+		into(&l.Thread, func() (*threadView, error) { return v.threadOf("/dlq/"+v.id(), l.Path) }),
+		func() error { return v.readNeighbours(l) },
+	)
+	if err != nil {
 		return err
 	}
 	v.frameLetter(l)

@@ -123,19 +123,31 @@ var eventFields = []struct{ name, label string }{{"topic", "Topic"}, {"key", "Ke
 	{"from", "Written from"}, {"to", "Written until"}}
 
 func showOutbox(v *visit) error {
+	view := outboxView{Here: v.with(), Topic: v.param("topic"), Status: v.param("status"), Cause: v.param("cause")}
+	var status api.Status
 	// The same moment as the lists below it: the figures of the process may be older.
-	status, err := get[api.Status](v, "/status", nil)
+	err := together(
+		into(&status, func() (api.Status, error) { return get[api.Status](v, "/status", nil) }),
+		func() error { // one after the other: each may say what is wrong with the address
+			if err := v.readHolds(&view); err != nil {
+				return err
+			}
+			return v.readEvents(&view)
+		},
+	)
 	if err != nil {
 		return err
 	}
 	o := status.Outbox
-	view := outboxView{Say: sayOutbox(o), HoldCount: o.HoldCount, Here: v.with(),
-		Topic: v.param("topic"), Status: v.param("status"), Cause: v.param("cause"),
-		States: []pair{{"Not read yet", count(o.Pending)}, {"Due now", count(o.Due)}, {"On the way again", count(o.Processing)}, {"Failed, tried again", count(o.Failed)},
-			{"Held", count(o.Parked)}, {"Wait for their time", count(o.Scheduled)}, {"Being given up", count(o.Exhausted)}, {"Given up, kept", count(o.DeadLettered)}}}
-	if err := v.readHolds(&view); err != nil {
-		return err
-	}
+	view.Say, view.HoldCount = sayOutbox(o), o.HoldCount
+	view.States = []pair{{"Not read yet", count(o.Pending)}, {"Due now", count(o.Due)}, {"On the way again", count(o.Processing)}, {"Failed, tried again", count(o.Failed)},
+		{"Held", count(o.Parked)}, {"Wait for their time", count(o.Scheduled)}, {"Being given up", count(o.Exhausted)}, {"Given up, kept", count(o.DeadLettered)}}
+	v.frame.View = view
+	return nil
+}
+
+// readEvents reads a page of events.
+func (v *visit) readEvents(view *outboxView) error {
 	for _, f := range eventFields {
 		view.Fields = append(view.Fields, eventField{f.name, f.label, v.param(f.name)})
 	}
@@ -169,7 +181,6 @@ func showOutbox(v *visit) error {
 		}
 		view.EventChips = append(view.EventChips, chip{Name: name, Path: v.with("status", status, "after", "") + "#events", On: status == view.Status})
 	}
-	v.frame.View = view
 	return nil
 }
 
@@ -349,19 +360,28 @@ func (v *visit) readEvent() (*eventView, error) {
 		return nil, err
 	}
 	var hold *holdRow
-	if e.HoldID != nil {
-		found, err := get[api.List[api.Hold]](v, "/holds", url.Values{"hold_id": {fmt.Sprint(*e.HoldID)}})
-		if err != nil {
-			return nil, err
-		}
-		if len(found.Items) == 1 {
-			hold = &holdRow{found.Items[0], wordsOf(found.Items[0])}
-		}
-	}
-	entries, err := get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "source": {dlq.MainSource}, "page_size": {"10"}})
+	var entries api.EntryList
+	err = together(
+		into(&hold, func() (*holdRow, error) { return v.holdOf(e) }),
+		into(&entries, func() (api.EntryList, error) {
+			return get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "source": {dlq.MainSource}, "page_size": {"10"}})
+		}),
+	)
 	if err != nil {
 		return nil, err
 	}
 	v.frame.under(crumb{"Outbox", "/outbox"}, fmt.Sprintf("%d of %s", e.ID, clip(e.Topic, 80)))
 	return eventOf(e, hold, entries.Items), nil
+}
+
+// holdOf is the hold that an event waits behind; nil where it waits behind none, or that has ended.
+func (v *visit) holdOf(e relay.EventStatus) (*holdRow, error) {
+	if e.HoldID == nil {
+		return nil, nil
+	}
+	found, err := get[api.List[api.Hold]](v, "/holds", url.Values{"hold_id": {fmt.Sprint(*e.HoldID)}})
+	if err != nil || len(found.Items) != 1 {
+		return nil, err
+	}
+	return &holdRow{found.Items[0], wordsOf(found.Items[0])}, nil
 }

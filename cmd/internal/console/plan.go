@@ -143,31 +143,35 @@ func showPlan(v *visit) error {
 		p.GroupTitle = clip(g.Title, 300)
 		p.Count, p.Exactly, p.Closed = g.Pending, true, g.Pending == 0
 		p.Back = pair{"Back to the cause", "/causes/" + p.Group}
-		if road, err := v.roadOf(g); err != nil {
+		if p.Kind == dlq.OpRedrive && g.Parts.Template != "" {
+			return &httpapi.Error{Code: httpapi.Conflict, Message: "This cause is about tasks: a redrive sends messages, and none of these has one. The page of the cause leads to the task; put it back to its beginning there."}
+		}
+		var way road
+		err = together(
+			into(&way, func() (road, error) { return v.roadOf(g) }),
+			into(&p.Kept, func() (*keptEvents, error) { return v.keptOf(g) }),
+			into(&p.Repairs, func() (bool, error) {
+				if p.Kind != dlq.OpRedrive {
+					return false, nil
+				}
+				return v.allUnreadable(q)
+			}),
+		)
+		if err != nil {
 			return err
-		} else if o := road.Operation; o != nil && !o.State.Ended() {
+		}
+		if o := way.Operation; o != nil && !o.State.Ended() {
 			p.Already = o
 			if sendsNothing(&o.Operation) {
 				p.Instead = o.UUID.String()
 			}
 		}
-		if p.Kept, err = v.keptOf(g); err != nil {
-			return err
-		}
 		p.ScopeText = fmt.Sprintf("all %s that are open now of the cause", count(g.Pending))
 		if p.Closed {
 			p.ScopeText = "nothing is open any more"
 		}
-		if p.Kind == dlq.OpRedrive && g.Parts.Template != "" {
-			return &httpapi.Error{Code: httpapi.Conflict, Message: "This cause is about tasks: a redrive sends messages, and none of these has one. The page of the cause leads to the task; put it back to its beginning there."}
-		}
-		if p.Kind == dlq.OpRedrive {
-			if p.Repairs, err = v.allUnreadable(q); err != nil {
-				return err
-			}
-			if isTooLarge(g.Parts.ErrorCode) {
-				p.TooLarge = sentence(tooLargeText(g.Pending, "", text(g.Topic), p.Target))
-			}
+		if p.Kind == dlq.OpRedrive && isTooLarge(g.Parts.ErrorCode) {
+			p.TooLarge = sentence(tooLargeText(g.Pending, "", text(g.Topic), p.Target))
 		}
 		subject = strings.ToLower(strings.ReplaceAll(g.Reason, "_", "-"))
 		if g.Topic != nil {

@@ -74,14 +74,21 @@ func (v *visit) showTaskAt(under string, archived bool) error {
 		v.wrote = true
 		return nil
 	}
-	steps, err := get[api.List[ledger.Step]](v, path+"/workflow_steps", nil)
+	var steps api.List[ledger.Step]
+	var moves history
+	var entries []api.Entry
+	err = together(
+		into(&steps, func() (api.List[ledger.Step], error) {
+			return get[api.List[ledger.Step]](v, path+"/workflow_steps", nil)
+		}),
+		into(&moves, func() (history, error) { return v.readHistory(path) }),
+		into(&entries, func() ([]api.Entry, error) { return v.taskInvestigations(t.UUID) }),
+	)
 	if err != nil {
 		return err
 	}
 	view := taskOf(t, steps.Items, archived)
-	if view.History, err = v.readHistory(path); err != nil {
-		return err
-	}
+	view.History, view.Entries = moves, entries
 	view.listSteps(v, steps.Items)
 	if asked := v.param("step"); asked != "" {
 		i := slices.IndexFunc(steps.Items, func(s ledger.Step) bool { return s.UUID.String() == asked })
@@ -89,9 +96,6 @@ func (v *visit) showTaskAt(under string, archived bool) error {
 			return &httpapi.Error{Code: httpapi.NotFound, Message: "The task has no step " + oneLine(asked, 100)}
 		}
 		view.Picked = pickedStep(steps.Items, i, archived)
-	}
-	if view.Entries, err = v.taskInvestigations(t.UUID); err != nil {
-		return err
 	}
 	v.frame.under(crumb{"Tasks", "/tasks"}, clip(t.Name, 60)+" "+t.UUID.String()[:8])
 	v.frame.View = view

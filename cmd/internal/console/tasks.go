@@ -88,20 +88,23 @@ var (
 
 func showTasks(v *visit) error {
 	view := tasksView{Here: v.with()}
-	var err error
-	if view.Detector, err = get[ledger.DetectorStatus](v, "/detector", nil); err != nil { // as it is now: a person may just have turned it
-		return err
-	}
-	view.Switch = engineSwitch{view.Detector.Switch, "/detector", "detectors", "No stale task is found, moved or dead-lettered until they go on; then they find it."}
 	q := v.readTaskFilter(&view, taskFilters)
 	view.Exports = v.exports("/tasks/export", q)
-	found, err := list[api.List[ledger.Task]](v, "/tasks", q)
+	var found, stale api.List[ledger.Task]
+	var pending int64
+	err := together(
+		into(&view.Detector, func() (ledger.DetectorStatus, error) { return get[ledger.DetectorStatus](v, "/detector", nil) }), // as it is now: a person may just have turned it
+		into(&found, func() (api.List[ledger.Task], error) { return list[api.List[ledger.Task]](v, "/tasks", q) }),
+		into(&stale, func() (api.List[ledger.Task], error) {
+			return get[api.List[ledger.Task]](v, "/tasks", url.Values{"flagged": {"true"}, "page_size": {fmt.Sprint(staleLimit)}})
+		}),
+		into(&pending, func() (int64, error) { return v.console.cfg.Investigations.PendingOf(v.ctx, dlq.SubjectTask) }),
+	)
 	if err != nil {
 		return err
 	}
-	if err := v.sayTasks(&view); err != nil {
-		return err
-	}
+	view.Switch = engineSwitch{view.Detector.Switch, "/detector", "detectors", "No stale task is found, moved or dead-lettered until they go on; then they find it."}
+	view.Say = sayTasks(len(stale.Items), stale.Next != nil, pending, view.Detector)
 	v.fillTasks(&view, found, "/tasks/")
 	view.Chips = []chip{{"Any state", v.with("status", "", "after", ""), view.Status == ""}}
 	listed := view.Status == ""
@@ -181,19 +184,6 @@ func (v *visit) fillTasks(view *tasksView, found api.List[ledger.Task], under st
 }
 
 // sayTasks says how many tasks are stale, and how many investigations about tasks are open.
-func (v *visit) sayTasks(view *tasksView) error {
-	stale, err := get[api.List[ledger.Task]](v, "/tasks", url.Values{"flagged": {"true"}, "page_size": {fmt.Sprint(staleLimit)}})
-	if err != nil {
-		return err
-	}
-	pending, err := v.console.cfg.Investigations.PendingOf(v.ctx, dlq.SubjectTask)
-	if err != nil {
-		return err
-	}
-	view.Say = sayTasks(len(stale.Items), stale.Next != nil, pending, view.Detector)
-	return nil
-}
-
 func sayTasks(stale int, more bool, pending int64, d ledger.DetectorStatus) say {
 	s := say{Mark: "fine", Text: "No task is stale, and no investigation about a task is open."}
 	switch {
