@@ -153,7 +153,7 @@ type GroupDetail struct {
 	// Variants are its messages, told apart by their narrower fingerprints, the newest first: at most GroupVariants, of its newest
 	// GroupSample investigations.
 	Variants []GroupVariant
-	// Related are other groups of the same error code or topic that are not resolved, the newest first, at most GroupRelated.
+	// Related are other groups of its source, of the same error code or topic, that are not resolved, the newest first, at most GroupRelated.
 	Related []Group
 }
 

@@ -101,7 +101,7 @@ type GroupDetail struct {
 	Partitions []Partition `json:"partitions"`
 	// Variants are its different messages, the newest first: at most 5, of its newest 200 investigations.
 	Variants []Variant `json:"variants"`
-	// Related are other groups of the same error code or topic that are not resolved, the newest first, 10 at most.
+	// Related are other groups of its source, of the same error code or topic, that are not resolved, the newest first, 10 at most.
 	Related []Group `json:"related"`
 }
 

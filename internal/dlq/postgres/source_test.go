@@ -335,7 +335,7 @@ func TestEachSourceHasItsOwn(t *testing.T) {
 	}
 	for _, source := range sources {
 		g, err := d.ShowGroup(t.Context(), groups[source])
-		if err != nil || g.Source != source || g.Total != 3 || g.Pending != 3 || g.Occurrences != 3 {
+		if err != nil || g.Source != source || g.Total != 3 || g.Pending != 3 || g.Occurrences != 3 || len(g.Related) != 0 {
 			t.Errorf("%s: %+v, %v", source, g.Group, err)
 		}
 		list, err := d.ListGroups(t.Context(), dlq.GroupSearch{Source: source})
