@@ -37,7 +37,7 @@ func TestConsumersLetters(t *testing.T) {
 	t.Parallel()
 	got := Decode(written(t, aFailure()))
 	partition, offset, attempts, size := int32(3), int64(42), int32(5), int64(7)
-	want := Letter{
+	want := Letter{Source: MainSource,
 		ID: "record:orders/3/42@1700000000123#billing", Dialect: DialectPostrider,
 		DLQTopic: "orders.dlq", DLQPartition: 1, DLQOffset: 7, DLQRecordAt: letterTime,
 		OriginTopic: "orders", OriginPartition: &partition, OriginOffset: &offset, ConsumerGroup: "billing", EventID: uuid.MustParse(anEvent),

@@ -89,8 +89,7 @@ func (c CustomHeaders) Decoder() func(Record) Letter {
 	return func(r Record) Letter {
 		if !ours(r.Headers) && !aboutTask(r.Headers) {
 			if l, ok := decodeForeignAs(r, d); ok {
-				l.Hops = message.Hops(r.Headers)
-				return l
+				return l.with(r.Headers)
 			}
 		}
 		return Decode(r)

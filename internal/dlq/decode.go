@@ -23,9 +23,12 @@ const letterVersion = "1"
 // outbox; of a task, with a header ce_type of TaskLetterType; or in the dialect of another tool. It never fails: a
 // record whose headers it does not know, or that is a broken one of ours, becomes a letter of DialectUnknown that keeps
 // everything. Broken values in another dialect are left out.
-func Decode(r Record) Letter {
-	l := decode(r)
-	l.Hops = message.Hops(r.Headers)
+func Decode(r Record) Letter { return decode(r).with(r.Headers) }
+
+// with adds what letters of all dialects take from their headers.
+func (l Letter) with(hs []message.Header) Letter {
+	l.Hops = message.Hops(hs)
+	l.ofSource(sourceOf(hs))
 	return l
 }
 

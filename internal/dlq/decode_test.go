@@ -63,7 +63,7 @@ func TestDecodeOurs(t *testing.T) {
 	t.Parallel()
 	got := Decode(ourRecord())
 	episode, outboxID, attempts, size := int32(2), int64(991), int32(5), int64(7)
-	want := Letter{
+	want := Letter{Source: MainSource,
 		ID: "event:" + anEvent + ":2", Dialect: DialectPostrider,
 		DLQTopic: "postrider.dlq", DLQPartition: 3, DLQOffset: 42, DLQRecordAt: letterTime,
 		OriginTopic: "orders", EventID: uuid.MustParse(anEvent), Episode: &episode, OutboxID: &outboxID,
@@ -186,7 +186,7 @@ func TestDecodeUnknown(t *testing.T) {
 		Headers: []message.Header{header(message.HeaderEventID, anEvent), header("x-their-own", "orders")}}
 	l := Decode(r)
 	size := int64(0)
-	want := Letter{
+	want := Letter{Source: MainSource,
 		ID: "record:orders-dlt/1/7@1700000000123", Dialect: DialectUnknown,
 		DLQTopic: "orders-dlt", DLQPartition: 1, DLQOffset: 7, DLQRecordAt: time.UnixMilli(1700000000123).UTC(),
 		KeyKind: Tombstone, Payload: []byte{}, PayloadKind: Inline, PayloadBytes: &size, Headers: r.Headers,

@@ -14,9 +14,9 @@ import (
 type SubjectType string
 
 const (
-	// SubjectEvent is an event of our outbox; the subject id is the event id.
+	// SubjectEvent is an event of an outbox; the subject id is the event id.
 	SubjectEvent SubjectType = "event"
-	// SubjectTask is a task of the ledger; the subject id is the task's uuid.
+	// SubjectTask is a task of a ledger; the subject id is the task's uuid.
 	SubjectTask SubjectType = "task"
 	// SubjectRecord is a record that is neither; the subject id is where it was read.
 	SubjectRecord SubjectType = "record"
@@ -26,7 +26,8 @@ const (
 type Subject struct {
 	// Type is what it is. Required, but in a Filter.
 	Type SubjectType `json:"subject_type,omitempty"`
-	// ID is at most 1024 bytes. Required, but in a Filter.
+	// ID is at most 1024 bytes. Of an event or task of another source than MainSource, "<source>/" stands before it. Required,
+	// but in a Filter.
 	ID string `json:"subject_id,omitempty"`
 }
 
@@ -86,6 +87,8 @@ type Entry struct {
 	// UUID is the identity, a version 7 uuid.
 	UUID    uuid.UUID
 	Subject Subject
+	// Source is the source of the letter that opened it; see Letter.Source. Its group has no investigations of another.
+	Source string
 	// OriginalState is the subject's state when it was dead-lettered: "failed" for an event.
 	OriginalState string
 	Reason        Reason
@@ -106,7 +109,8 @@ type Entry struct {
 	RootCause, RootFrame string
 	// Fingerprint and Exact come from the letter that opened it; see the type Fingerprint. Both are empty where none did.
 	Fingerprint, Exact string
-	// TaskUUID is the task that it is about, or that its event belongs to; uuid.Nil for neither.
+	// TaskUUID is the task that it is about, or that its event belongs to; uuid.Nil for neither, and for tasks of another source
+	// than MainSource.
 	TaskUUID uuid.UUID
 	// Word is the reason in one word, as Stats counts it: that of its group; see the function Word.
 	Word string

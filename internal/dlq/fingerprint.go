@@ -39,6 +39,8 @@ type Parts struct {
 	DLQTopic string `json:"dlq_topic,omitempty"`
 	// Template is the task's, for tasks: namespace and name.
 	Template string `json:"template,omitempty"`
+	// Source is the database that the letters come from, by its name, but for main, the desk's own.
+	Source string `json:"source,omitempty"`
 	// Names says that people split the group off another one: quoted names in the message count, too. Defaults to false.
 	Names bool `json:"names,omitempty"`
 }
@@ -64,6 +66,9 @@ func FingerprintOf(l *Letter) Fingerprint {
 	if p.ErrorCode == "" {
 		p.Reason = l.Reason
 	}
+	if !isMain(l.Source) {
+		p.Source = l.Source
+	}
 	if p.Topic == "" && p.Template == "" {
 		p.DLQTopic = l.DLQTopic
 	}
@@ -85,6 +90,9 @@ func (p Parts) fingerprint() string {
 	}
 	if p.Names {
 		b = append(b, "names"...)
+	}
+	if p.Source != "" {
+		b = append(append(b, "source:"...), p.Source...)
 	}
 	sum := sha256.Sum256(b)
 	return strconv.Itoa(FingerprintVersion) + ":" + hex.EncodeToString(sum[:16])
@@ -124,6 +132,7 @@ func (p Parts) Explain() []string {
 		{"error code", p.ErrorCode}, {"error class", p.ErrorClass}, {"reason, as there is no error code", string(p.Reason)},
 		{"root cause", p.RootCause}, {"message, without what varies", p.Message}, {"first place in the program's own code", p.RootFrame},
 		{"topic", p.Topic}, {"dead-letter topic, as no other is known", p.DLQTopic}, {"template", p.Template},
+		{"source", p.Source},
 	} {
 		if part.value != "" {
 			lines = append(lines, part.name+": "+part.value)

@@ -48,6 +48,8 @@ type Group struct {
 	// Total is how many investigations it ever had, Entries how many were not purged, Pending how many of these are
 	// open.
 	Total, Entries, Pending int64
+	// Source is the source of all of its investigations.
+	Source string
 	// Occurrences counts the letters of the investigations that were not purged.
 	Occurrences int64
 	// FirstSeenAt and LastSeenAt are when the first and the newest of its letters failed.
@@ -84,9 +86,9 @@ func GroupOrders() []GroupOrder {
 
 // GroupSearch asks for one page of a list of groups.
 type GroupSearch struct {
-	// State, Topic, ErrorCode and Assignee, where not empty, are the only ones wanted.
-	State                      GroupState
-	Topic, ErrorCode, Assignee string
+	// State, Source, Topic, ErrorCode and Assignee, where not empty, are the only ones wanted.
+	State                              GroupState
+	Source, Topic, ErrorCode, Assignee string
 	// Text, if not empty, is a part of the title, the error code, the topic or the template, in large or small letters.
 	Text string
 	// OrderBy defaults to GroupsByLastSeen.
@@ -104,6 +106,8 @@ func (s *GroupSearch) Check() error {
 	switch {
 	case s.State != "" && !slices.Contains(GroupStates(), s.State):
 		return fmt.Errorf("%w: there is no state %q of groups; it is one of %v", ErrRequest, s.State, GroupStates())
+	case s.Source != "" && !ValidSource(s.Source):
+		return refuseSource(s.Source)
 	case s.OrderBy != "" && !slices.Contains(GroupOrders(), s.OrderBy):
 		return fmt.Errorf("%w: groups are not ordered by %q; it is one of %v", ErrRequest, s.OrderBy, GroupOrders())
 	case s.Limit < 0 || s.Limit > MaxLimit:
@@ -149,7 +153,7 @@ type GroupDetail struct {
 	// Variants are its messages, told apart by their narrower fingerprints, the newest first: at most GroupVariants, of its newest
 	// GroupSample investigations.
 	Variants []GroupVariant
-	// Related are other groups of the same error code or topic that are not resolved, the newest first, at most GroupRelated.
+	// Related are other groups of its source, of the same error code or topic, that are not resolved, the newest first, at most GroupRelated.
 	Related []Group
 }
 

@@ -47,8 +47,8 @@ const (
 	Inline BytesKind = "inline"
 	// Tombstone: there are none, the key or value is null.
 	Tombstone BytesKind = "tombstone"
-	// Reference: they are not in the letter: in outbox_event under OutboxID where that is set; for a letter that
-	// points to a record, in that; otherwise in the record of the dead-letter topic itself, as long as that keeps it.
+	// Reference: they are not in the letter: in outbox_event under OutboxID or SourceOutboxID where one is set; for a letter
+	// that points to a record, in that; otherwise in the record of the dead-letter topic itself, as long as that keeps it.
 	Reference BytesKind = "reference"
 )
 
@@ -62,8 +62,11 @@ type Letter struct {
 	// of the stay was restarted, or
 	// "record:<topic>/<partition>/<offset>@<timestamp in Unix milliseconds>#<group>": of the record that a consumer failed at, where the letter says it all, otherwise of the
 	// letter itself. A group that is not known is left out. It has " from <LastHop>" behind it,
-	// where there was another hop.
+	// where there was another hop. Of another source than MainSource, "<source>/" stands before event: and task:.
 	ID string
+	// Source is the database that the message comes from, as its header message.HeaderSource says; see ofSource. Empty
+	// counts as MainSource.
+	Source string
 	// EntryUUID is the investigation it belongs to; set only on letters that were read from the database.
 	EntryUUID uuid.UUID
 	Dialect   Dialect
@@ -80,10 +83,12 @@ type Letter struct {
 	// ConsumerGroup is the group that failed, for consumers' letters; of a connector, its name.
 	ConsumerGroup string
 	// EventID, Episode and OutboxID are set for the relay's letters. EventID alone is set for letters of tasks (the outbox
-	// event that was the letter) and of consumers (the outbox event that the record was).
-	EventID  uuid.UUID
-	Episode  *int32
-	OutboxID *int64
+	// event that was the letter) and of consumers (the outbox event that the record was). OutboxID is a row of the desk's own
+	// outbox; of another source, SourceOutboxID is the row in the outbox of that.
+	EventID        uuid.UUID
+	Episode        *int32
+	OutboxID       *int64
+	SourceOutboxID *int64
 	// Key and Payload are exact bytes. nil is Kafka's null, unless PayloadKind or KeyKind say Reference.
 	Key, Payload []byte
 	PayloadKind  BytesKind
@@ -127,7 +132,7 @@ type Letter struct {
 	ErrorStack string
 	// Root is the failure behind the others, read from the whole stack trace. It is zero where there is none.
 	Root Root
-	// TaskUUID is the task that the event belongs to, or that the letter is about.
+	// TaskUUID is the task that the event belongs to, or that the letter is about, in its source. See OwnTask.
 	TaskUUID uuid.UUID
 	// Template is namespace and name of the task's template, as namespace/name, for the letter of a task.
 	Template string

@@ -81,7 +81,8 @@ func (l *Letter) FailedGroup() string {
 const maxRedriveID = 128
 
 // CameFrom names the redrive that a letter's message was sent by, as far as the letter says it: the event that was given
-// up, and the id of the redrive in the message's header. A record names no event: any producer may write that header.
+// up, and the id of the redrive in the message's header. A record names no event: any producer may write that header. Of
+// another source than MainSource, it can be a redrive of an investigation of that source alone.
 func (l *Letter) CameFrom() (event uuid.UUID, redrive string) {
 	if l.Subject.Type != SubjectRecord {
 		event = l.EventID

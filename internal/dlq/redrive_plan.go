@@ -19,6 +19,8 @@ type Candidate struct {
 	Entry   uuid.UUID
 	Subject SubjectType
 	Status  Status
+	// Source is the investigation's; empty counts as MainSource.
+	Source string
 	// UnderWay says that its newest redrive has not ended, or ended and its letter is not here yet.
 	UnderWay bool
 	// Letter is the id of its newest letter; empty where it has none. The fields that follow are the letter's.
@@ -30,7 +32,8 @@ type Candidate struct {
 	Origin Place
 	// Task is the task that the event belongs to; uuid.Nil for none.
 	Task uuid.UUID
-	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record.
+	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record. OutboxID is nil for an
+	// event of another source, which the desk never looks for in its own outbox.
 	Event    uuid.UUID
 	OutboxID *int64
 	// foreign says that the outbox does not have the event.
@@ -146,9 +149,9 @@ func (p *RedrivePlan) chooseTarget(c *Candidate) {
 }
 
 // ownPlace reports whether the message goes back to where the relay was to send it. What Postrider wrote for one of its own
-// topics goes there again.
+// topics goes there again. What another source wrote does not.
 func (p *RedrivePlan) ownPlace(c *Candidate) bool {
-	return c.Subject == SubjectEvent && c.Target == c.Origin.Topic && !c.Misplaced
+	return c.Subject == SubjectEvent && isMain(c.Source) && c.Target == c.Origin.Topic && !c.Misplaced
 }
 
 // chooseHeaders decides which headers are sent instead of the message's own, if any. A message with headers that cannot
@@ -240,7 +243,7 @@ func (p *RedrivePlan) CheckOutbox(standings []EventStanding) {
 		changed := p.Edited(c) || c.Target != c.Origin.Topic
 		switch s := standings[i]; {
 		case s.State == "":
-			// Another source's, or removed by retention. Its id may be that of another event here.
+			// Removed by retention, or of an outbox that this one is not. Its id may be that of another event here.
 			c.foreign = true
 		case s.waits():
 			c.Skip = AlreadyQueued

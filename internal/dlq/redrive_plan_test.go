@@ -162,6 +162,7 @@ func TestPlanOfAnInvestigation(t *testing.T) {
 		"a retry topic that Kafka keeps":      {candidates: []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "__x" })}, want: "1 skipped reserved_topic"},
 		"a record of Postrider's own topic":   {own: own, candidates: []*Candidate{record(1, life)}, want: "1 skipped reserved_topic"},
 		"an event of Postrider's own":         {own: own, candidates: one(life), want: "1 new for life"},
+		"an event of another source's own":    {own: own, candidates: one(func(c *Candidate) { life(c); c.Source = "orders" }), want: "1 skipped reserved_topic"},
 		"one that a service wrote there":      {own: own, candidates: one(func(c *Candidate) { life(c); c.Misplaced = true }), want: "1 skipped reserved_topic"},
 		"to Postrider's own topic":            {own: own, request: RedriveRequest{Target: "life"}, candidates: []*Candidate{candidate(1)}, want: "1 skipped reserved_topic"},
 		"by default to the group that failed": {candidates: []*Candidate{record(1, retry), record(2)}, want: planLines("1 new for orders.retry", "2 new for orders")},

@@ -17,6 +17,8 @@ type Filter struct {
 	Reason Reason `json:"dlq_reason,omitempty"`
 	// Subject's fields, where not empty, are the only type and id wanted. It is embedded for its JSON to be flat.
 	Subject
+	// Source, if not empty, is the only source wanted.
+	Source string `json:"source,omitempty"`
 	// Topic, if not empty, is the only topic wanted.
 	Topic string `json:"topic,omitempty"`
 	// ErrorCode, if not empty, is the only error code wanted.
@@ -95,6 +97,8 @@ func (s *Search) Check() error {
 		return fmt.Errorf("%w: there is no status %q; it is one of %v", ErrRequest, f.Status, Statuses())
 	case f.Reason != "" && !slices.Contains(Reasons(), f.Reason):
 		return fmt.Errorf("%w: there is no reason %q; it is one of %v", ErrRequest, f.Reason, Reasons())
+	case f.Source != "" && !ValidSource(f.Source):
+		return refuseSource(f.Source)
 	case f.Limit < 0 || f.Limit > MaxLimit:
 		return fmt.Errorf("%w: the limit is %d, it must be 1 to %d", ErrRequest, f.Limit, MaxLimit)
 	case f.Offset < 0 || f.Offset > MaxOffset:

@@ -20,9 +20,11 @@ import (
 const MaxSnapshotBytes = 64 << 10
 
 type snapshot struct {
+	Source           string          `json:"source,omitempty"` // but main
 	EventID          string          `json:"event_id,omitempty"`
 	Episode          *int32          `json:"episode,omitempty"`
 	OutboxID         *int64          `json:"outbox_id,omitempty"`
+	SourceOutboxID   *int64          `json:"source_outbox_id,omitempty"`
 	TaskUUID         string          `json:"task_uuid,omitempty"`
 	Topic            string          `json:"topic,omitempty"`
 	Partition        *int32          `json:"partition,omitempty"`
@@ -92,6 +94,7 @@ func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 		EventID:        idText(l.EventID),
 		Episode:        l.Episode,
 		OutboxID:       l.OutboxID,
+		SourceOutboxID: l.SourceOutboxID,
 		TaskUUID:       idText(l.TaskUUID),
 		Topic:          l.OriginTopic,
 		Partition:      l.OriginPartition,
@@ -110,6 +113,9 @@ func (r *Redactor) Snapshot(l Letter) json.RawMessage {
 		LastFailedAt:   timeText(l.LastFailedAt),
 		DeadLetter: deadLetter{LetterID: l.ID, Topic: l.DLQTopic, Partition: l.DLQPartition,
 			Offset: l.DLQOffset, At: timeText(l.DLQRecordAt)},
+	}
+	if !isMain(l.Source) {
+		s.Source = l.Source
 	}
 	if l.ErrorClass != "" || l.ErrorCode != "" || l.ErrorMessage != "" || l.ErrorStack != "" {
 		s.Error = &snapshotError{l.ErrorClass, l.ErrorCode, l.ErrorMessage, l.ErrorStack}
@@ -181,6 +187,9 @@ func sizeNote(what string, size int, done string, l *Letter) string {
 func elsewhere(l *Letter) string {
 	if l.OutboxID != nil && !l.Unstorable {
 		return fmt.Sprintf("outbox_event under id %d", *l.OutboxID)
+	}
+	if l.SourceOutboxID != nil && !l.Unstorable {
+		return fmt.Sprintf("outbox_event of the source %s under id %d", l.Source, *l.SourceOutboxID)
 	}
 	if place, points := l.Pointer(); points && l.Dialect != DialectUnknown && !l.Unstorable {
 		return fmt.Sprintf("the record of topic %s, partition %d, offset %d, as long as that keeps it", place.Topic, place.Partition, place.Offset)

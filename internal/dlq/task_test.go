@@ -57,7 +57,7 @@ func TestDecodeTask(t *testing.T) {
 	if err := json.Unmarshal(r.Value, &parts); err != nil {
 		t.Fatal(err)
 	}
-	want := Letter{
+	want := Letter{Source: MainSource,
 		ID: "task:" + aTask + ":4:staleness_timeout", Dialect: DialectPostrider,
 		DLQTopic: "postrider.dlq", DLQPartition: 3, DLQOffset: 43, DLQRecordAt: letterTime,
 		EventID: uuid.MustParse(anEvent), Key: []byte(aTask), KeyKind: Inline,

@@ -5,25 +5,27 @@ package dlq
 // in the record of the dead-letter topic.
 func Unstorable(l Letter, refusal error) Letter {
 	r := Letter{
-		ID:            l.ID, // kept, so that a copy of the letter is still recognised
-		Dialect:       DialectUnknown,
-		DLQTopic:      l.DLQTopic,
-		DLQPartition:  l.DLQPartition,
-		DLQOffset:     l.DLQOffset,
-		DLQRecordAt:   l.DLQRecordAt,
-		EventID:       l.EventID,
-		Episode:       l.Episode,
-		OutboxID:      l.OutboxID,
-		Key:           l.Key,
-		KeyKind:       l.KeyKind,
-		Payload:       l.Payload,
-		PayloadKind:   l.PayloadKind,
-		PayloadBytes:  l.PayloadBytes,
-		ErrorCode:     CodeUnstorable,
-		Subject:       l.Subject,
-		Reason:        Unclassified,
-		OriginalState: l.OriginalState,
-		Unstorable:    true,
+		ID:             l.ID, // kept, so that a copy of the letter is still recognised
+		Source:         l.Source,
+		Dialect:        DialectUnknown,
+		DLQTopic:       l.DLQTopic,
+		DLQPartition:   l.DLQPartition,
+		DLQOffset:      l.DLQOffset,
+		DLQRecordAt:    l.DLQRecordAt,
+		EventID:        l.EventID,
+		Episode:        l.Episode,
+		OutboxID:       l.OutboxID,
+		SourceOutboxID: l.SourceOutboxID,
+		Key:            l.Key,
+		KeyKind:        l.KeyKind,
+		Payload:        l.Payload,
+		PayloadKind:    l.PayloadKind,
+		PayloadBytes:   l.PayloadBytes,
+		ErrorCode:      CodeUnstorable,
+		Subject:        l.Subject,
+		Reason:         Unclassified,
+		OriginalState:  l.OriginalState,
+		Unstorable:     true,
 	}
 	if refusal != nil {
 		r.ErrorMessage = storableText("the letter was refused by the database and is recorded without its headers: "+refusal.Error(), maxMessageBytes)

@@ -33,7 +33,10 @@ type Entry struct {
 
 	// UUID is its identity.
 	UUID uuid.UUID `json:"dlq_entry_uuid"`
-	// TaskUUID is the task that it is about, or that its event belongs to; null for neither.
+	// Source is the database that it is about, by its name; main is the desk's own. Of a record it is what the message said.
+	Source string `json:"source"`
+	// TaskUUID is the task that it is about, or that its event belongs to; null for neither, and for tasks of another source than
+	// main.
 	TaskUUID *string `json:"task_uuid"`
 	// OriginalState is the state of the subject when it was dead-lettered.
 	OriginalState string `json:"original_state"`
@@ -54,7 +57,8 @@ type Entry struct {
 
 	// SubjectType is event, task or record.
 	SubjectType dlq.SubjectType `json:"subject_type"`
-	// SubjectID is the id of the event, task or record that it is about.
+	// SubjectID is the id of the event, task or record that it is about. Of an event or a task of another source than main, the
+	// name of the source and a slash stand before it.
 	SubjectID string `json:"subject_id"`
 	// Topic is the topic that the message was bound for or came from.
 	Topic *string `json:"topic"`
@@ -92,7 +96,7 @@ func NewEntry(e dlq.Entry) Entry {
 	v := Entry{
 		ID: e.UUID.String(), Entity: e.Subject.Type, Reason: cmp.Or(e.Word, dlq.Word(e.ErrorCode, e.ErrorMessage)), Message: e.ErrorMessage,
 		CreatedAt: Time(e.CreatedAt), UpdatedAt: Time(e.UpdatedAt),
-		UUID: e.UUID, OriginalState: e.OriginalState, DLQReason: e.Reason, DLQTimestamp: TimeOrNull(e.DeadLetteredAt), Status: e.Status,
+		UUID: e.UUID, Source: cmp.Or(e.Source, dlq.MainSource), OriginalState: e.OriginalState, DLQReason: e.Reason, DLQTimestamp: TimeOrNull(e.DeadLetteredAt), Status: e.Status,
 		ResolvedAt: TimeOrNull(e.ResolvedAt), ResolutionNotes: OrNull(e.ResolutionNotes), ResolvedBy: OrNull(e.ResolvedBy),
 		SubjectType: e.Subject.Type, SubjectID: e.Subject.ID, Topic: OrNull(e.Topic), ErrorCode: OrNull(e.ErrorCode), ErrorCategory: OrNull(e.Category()),
 		RootCause: OrNull(e.RootCause), RootFrame: OrNull(e.RootFrame), Group: OrNull(e.GroupUUID), Occurrences: e.Occurrences, LastOccurredAt: TimeOrNull(e.LastOccurredAt), Predecessor: OrNull(e.PredecessorUUID),

@@ -29,6 +29,8 @@ type EntryFilter struct {
 	SubjectType string `json:"subject_type,omitempty" jsonschema:"only investigations about an event, a task or a record"`
 	// SubjectID is the only id of subjects wanted.
 	SubjectID string `json:"subject_id,omitempty" jsonschema:"only investigations about the event, task or record with this id"`
+	// Source is the only source wanted.
+	Source string `json:"source,omitempty" jsonschema:"only investigations of this source, a database by its name; main is the desk's own"`
 	// Topic is the only topic wanted.
 	Topic string `json:"topic,omitempty" jsonschema:"only investigations of this topic"`
 	// ErrorCode is the only error code wanted.
@@ -57,7 +59,7 @@ type EntryFilter struct {
 
 // NewEntryFilter is the texts of a filter. Limit and offset are no part of them.
 func NewEntryFilter(f dlq.Filter) EntryFilter {
-	v := EntryFilter{Status: string(f.Status), DLQReason: string(f.Reason), SubjectType: string(f.Subject.Type), SubjectID: f.Subject.ID, Topic: f.Topic,
+	v := EntryFilter{Status: string(f.Status), DLQReason: string(f.Reason), SubjectType: string(f.Subject.Type), SubjectID: f.Subject.ID, Source: f.Source, Topic: f.Topic,
 		ErrorCode: f.ErrorCode, Assignee: f.Assignee, ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic,
 		Reason: f.Word, Text: f.Message, From: timeText(f.From), To: timeText(f.To)}
 	if f.Group != uuid.Nil {
@@ -73,14 +75,15 @@ func NewEntryFilter(f dlq.Filter) EntryFilter {
 func (f EntryFilter) Parse() (dlq.Filter, error) {
 	p := dlq.Filter{Subject: dlq.Subject{ID: f.SubjectID}, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee,
 		ConsumerGroup: f.ConsumerGroup, DLQTopic: f.DLQTopic, Word: f.Reason, Message: f.Text}
-	var errs [7]error
+	var errs [8]error
 	p.Status, errs[0] = oneOf("resolution_status", f.Status, dlq.Statuses())
 	p.Reason, errs[1] = oneOf("dlq_reason", f.DLQReason, dlq.Reasons())
 	p.Subject.Type, errs[2] = oneOf("subject_type", f.SubjectType, dlq.SubjectTypes())
-	p.Group, errs[3] = parseUUID("group", f.Group)
-	p.EventID, errs[4] = parseUUID("event_id", f.EventID)
-	p.From, errs[5] = ParseBound("from", f.From, false)
-	p.To, errs[6] = ParseBound("to", f.To, true)
+	p.Source, errs[3] = parseSource(f.Source)
+	p.Group, errs[4] = parseUUID("group", f.Group)
+	p.EventID, errs[5] = parseUUID("event_id", f.EventID)
+	p.From, errs[6] = ParseBound("from", f.From, false)
+	p.To, errs[7] = ParseBound("to", f.To, true)
 	return p, cmp.Or(errs[:]...)
 }
 
@@ -164,6 +167,8 @@ func (f EventFilter) Parse() (relay.EventFilter, error) {
 type GroupFilter struct {
 	// State is the only state wanted.
 	State string `json:"state,omitempty" jsonschema:"only groups in this state: new, ongoing, regressed, resolved or muted"`
+	// Source is the only source wanted.
+	Source string `json:"source,omitempty" jsonschema:"only groups of this source, a database by its name; main is the desk's own"`
 	// Topic is the only topic wanted.
 	Topic string `json:"topic,omitempty" jsonschema:"only groups of this topic"`
 	// ErrorCode is the only error code wanted.
@@ -174,10 +179,13 @@ type GroupFilter struct {
 	Text string `json:"text,omitempty" jsonschema:"only groups with this text in their title, error code, topic or template"`
 }
 
-// Parse reads the texts. An error is a *FieldError.
+// Parse reads the texts. An error is a *FieldError about the first field that is wrong.
 func (f GroupFilter) Parse() (dlq.GroupSearch, error) {
-	state, err := oneOf("state", f.State, dlq.GroupStates())
-	return dlq.GroupSearch{State: state, Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee, Text: f.Text}, err
+	p := dlq.GroupSearch{Topic: f.Topic, ErrorCode: f.ErrorCode, Assignee: f.Assignee, Text: f.Text}
+	var errs [2]error
+	p.State, errs[0] = oneOf("state", f.State, dlq.GroupStates())
+	p.Source, errs[1] = parseSource(f.Source)
+	return p, cmp.Or(errs[:]...)
 }
 
 // Field is one text of a filter.
@@ -220,6 +228,13 @@ func oneOf[T ~string](field, text string, allowed []T) (T, error) {
 	}
 	words := each(func(v T) string { return string(v) }, allowed)
 	return "", &FieldError{field, text, "one of " + strings.Join(words, ", ")}
+}
+
+func parseSource(text string) (string, error) {
+	if text == "" || dlq.ValidSource(text) {
+		return text, nil
+	}
+	return "", &FieldError{"source", text, dlq.WantSource}
 }
 
 func parseUUID(field, text string) (uuid.UUID, error) {

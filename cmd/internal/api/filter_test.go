@@ -24,6 +24,7 @@ func drawFilter(t *rapid.T) dlq.Filter {
 		Status:  rapid.SampledFrom(append(dlq.Statuses(), "")).Draw(t, "status"),
 		Reason:  rapid.SampledFrom(append(dlq.Reasons(), "")).Draw(t, "reason"),
 		Subject: dlq.Subject{Type: rapid.SampledFrom(append(dlq.SubjectTypes(), "")).Draw(t, "type"), ID: rapid.String().Draw(t, "id")},
+		Source:  rapid.SampledFrom([]string{"", dlq.MainSource, "orders-2"}).Draw(t, "source"),
 		Topic:   rapid.String().Draw(t, "topic"), ErrorCode: rapid.String().Draw(t, "code"), Assignee: rapid.String().Draw(t, "assignee"),
 		Word: rapid.String().Draw(t, "word"), Message: rapid.String().Draw(t, "text"), ConsumerGroup: rapid.String().Draw(t, "consumer group"), DLQTopic: rapid.String().Draw(t, "dlq topic"),
 	}
@@ -56,7 +57,7 @@ func TestFiltersComeBack(t *testing.T) {
 func TestFiltersHaveOneSpelling(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
-	stored, err := json.Marshal(dlq.Filter{Status: dlq.Pending, Reason: dlq.ManualDLQ, Subject: dlq.Subject{Type: dlq.SubjectTask, ID: "i"}, Topic: "t",
+	stored, err := json.Marshal(dlq.Filter{Status: dlq.Pending, Reason: dlq.ManualDLQ, Subject: dlq.Subject{Type: dlq.SubjectTask, ID: "i"}, Source: "s", Topic: "t",
 		ErrorCode: "c", Group: uuid.New(), Assignee: "a", Word: "m", Message: "x", ConsumerGroup: "g", DLQTopic: "d", EventID: uuid.New(), From: at, To: at})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestFiltersHaveOneSpelling(t *testing.T) {
 // TestTheFirstMistakeIsTold: the same one each time.
 func TestTheFirstMistakeIsTold(t *testing.T) {
 	t.Parallel()
-	all := api.EntryFilter{Status: "open", DLQReason: "none", SubjectType: "person", Group: "x", From: "yesterday", To: "0001-01-01T00:00:00Z"}
+	all := api.EntryFilter{Status: "open", DLQReason: "none", SubjectType: "person", Source: "Orders", Group: "x", From: "yesterday", To: "0001-01-01T00:00:00Z"}
 	left := all
 	for _, field := range api.Fields(&left) {
 		if *field.Text == "" {
@@ -96,12 +97,15 @@ func TestTheFirstMistakeIsTold(t *testing.T) {
 			t.Errorf("the group %s is taken", group)
 		}
 	}
-	if s, err := (api.GroupFilter{State: "muted", Topic: "t", ErrorCode: "c", Assignee: "a", Text: "x"}).Parse(); err != nil ||
-		s != (dlq.GroupSearch{State: dlq.GroupMuted, Topic: "t", ErrorCode: "c", Assignee: "a", Text: "x"}) {
+	if s, err := (api.GroupFilter{State: "muted", Source: "s", Topic: "t", ErrorCode: "c", Assignee: "a", Text: "x"}).Parse(); err != nil ||
+		s != (dlq.GroupSearch{State: dlq.GroupMuted, Source: "s", Topic: "t", ErrorCode: "c", Assignee: "a", Text: "x"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := (api.GroupFilter{State: "open"}).Parse(); err == nil {
 		t.Error("a state that there is not is taken")
+	}
+	if _, err := (api.GroupFilter{Source: "my source"}).Parse(); err == nil {
+		t.Error("a source that is no name is taken")
 	}
 }
 

@@ -22,6 +22,8 @@ type Group struct {
 	// Title is a line for people: the words of the error message that are the same in all of its investigations, with … for what
 	// varies.
 	Title string `json:"title"`
+	// Source is the database that all of its investigations are about, by its name; main is the desk's own.
+	Source string `json:"source"`
 	// Topic is the topic that the messages were bound for or came from.
 	Topic *string `json:"topic"`
 	// Reason is the error code in small letters, or else the first word of the message.
@@ -69,7 +71,7 @@ func (g Group) Where() string {
 // NewGroup is a group as it is shown.
 func NewGroup(g dlq.Group) Group {
 	return Group{
-		UUID: g.UUID, Fingerprint: g.Fingerprint, Version: g.Version, Parts: g.Parts, Title: g.Title, Topic: OrNull(g.Topic), Reason: g.Word,
+		UUID: g.UUID, Fingerprint: g.Fingerprint, Version: g.Version, Parts: g.Parts, Title: g.Title, Source: cmp.Or(g.Source, dlq.MainSource), Topic: OrNull(g.Topic), Reason: g.Word,
 		State: g.State, MutedUntil: TimeOrNull(g.MutedUntil), Total: g.Total, Entries: g.Entries, Pending: g.Pending, Occurrences: g.Occurrences,
 		FirstSeenAt: Time(g.FirstSeenAt), LastSeenAt: Time(g.LastSeenAt), ResolvedThrough: TimeOrNull(g.ResolvedThrough),
 		LastEntry: OrNull(g.LastEntryUUID), Assignee: OrNull(g.Assignee), Note: OrNull(g.Note), CreatedAt: Time(g.CreatedAt), UpdatedAt: Time(g.UpdatedAt),
@@ -99,7 +101,7 @@ type GroupDetail struct {
 	Partitions []Partition `json:"partitions"`
 	// Variants are its different messages, the newest first: at most 5, of its newest 200 investigations.
 	Variants []Variant `json:"variants"`
-	// Related are other groups of the same error code or topic that are not resolved, the newest first, 10 at most.
+	// Related are other groups of its source, of the same error code or topic, that are not resolved, the newest first, 10 at most.
 	Related []Group `json:"related"`
 }
 

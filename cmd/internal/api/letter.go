@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type Letter struct {
 	// ID is the permanent identity of the letter.
 	ID string `json:"letter_id"`
+	// Source is the database that the message comes from, by its name; main is the desk's own.
+	Source string `json:"source"`
 	// Dialect is who wrote it, known by its headers.
 	Dialect dlq.Dialect `json:"dialect"`
 	// DLQTopic is the dead-letter topic in which it was read.
@@ -37,8 +40,10 @@ type Letter struct {
 	EventID *uuid.UUID `json:"event_id"`
 	// Episode counts how often the relay has given the event up; only the relay's letters have it.
 	Episode *int32 `json:"episode"`
-	// OutboxID is the id of the event's row; only the relay's letters have it.
+	// OutboxID is the id of the event's row in the desk's own outbox; only the relay's letters of main have it.
 	OutboxID *int64 `json:"outbox_id"`
+	// SourceOutboxID is the id of the event's row in the outbox of another source; only the relay's letters have it.
+	SourceOutboxID *int64 `json:"source_outbox_id"`
 	// KeyKind is where the key is: inline; tombstone, Kafka's null; or reference.
 	KeyKind dlq.BytesKind `json:"key_kind"`
 	// PayloadKind is where the payload is: inline; tombstone, Kafka's null; or reference.
@@ -91,9 +96,9 @@ func NewRevealedLetter(l *dlq.Letter) Letter {
 
 func newLetter(l *dlq.Letter) Letter {
 	return Letter{
-		ID: l.ID, Dialect: l.Dialect, DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
+		ID: l.ID, Source: cmp.Or(l.Source, dlq.MainSource), Dialect: l.Dialect, DLQTopic: l.DLQTopic, DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
 		DLQRecordAt: TimeOrNull(l.DLQRecordAt), OriginTopic: OrNull(l.OriginTopic), OriginPartition: l.OriginPartition, OriginOffset: l.OriginOffset,
-		ConsumerGroup: OrNull(l.ConsumerGroup), EventID: OrNull(l.EventID), Episode: l.Episode, OutboxID: l.OutboxID,
+		ConsumerGroup: OrNull(l.ConsumerGroup), EventID: OrNull(l.EventID), Episode: l.Episode, OutboxID: l.OutboxID, SourceOutboxID: l.SourceOutboxID,
 		KeyKind: l.KeyKind, PayloadKind: l.PayloadKind, PayloadBytes: l.PayloadBytes, RedactedHeaders: RawOrNull(nil),
 		ErrorClass: OrNull(l.ErrorClass), ErrorCode: OrNull(l.ErrorCode), ErrorCategory: OrNull(l.Category()), ErrorMessage: OrNull(l.ErrorMessage),
 		Attempts: l.Attempts, Hops: l.Hops, FirstFailedAt: TimeOrNull(l.FirstFailedAt), LastFailedAt: TimeOrNull(l.LastFailedAt),

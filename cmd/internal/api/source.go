@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
 
 // Source is a database whose outbox is carried beside that of database.url, as one look at it found it.
 type Source struct {
@@ -43,4 +47,12 @@ type Sources struct {
 	List[Source]
 	// LookedAt is when the look began.
 	LookedAt time.Time `json:"looked_at"`
+}
+
+// OtherSource is the name of a source that is not the desk's own database; empty for that.
+func OtherSource(source string) string {
+	if source == dlq.MainSource {
+		return ""
+	}
+	return source
 }

@@ -33,9 +33,12 @@ func (c *carrier) close() {
 const (
 	// quietPause is the longest pause between two looks at a source that has a name, while it is quiet.
 	quietPause = time.Second
-	// quietChores is the longest pause between two looks at what waits beside the log of such a source. What it puts there
-	// itself it looks at in time; what people ask of holds waits so long.
-	quietChores = 3 * time.Second
+	// quietChores is the longest pause between two looks at holds of such a source. What the relay puts there itself it looks
+	// at in time; what people ask of holds waits so long.
+	quietChores = 5 * time.Second
+	// quietLetters is the same for events that were given up. Another session gives events up when a person asks for it, and
+	// their dead letters wait so long.
+	quietLetters = 15 * time.Second
 	// quietAsk is how often the session that leads such a source is asked whether it lives.
 	quietAsk = 3 * time.Second
 	// quietConnections is how long a named source keeps a connection that nothing needs.
@@ -67,7 +70,7 @@ func (a *App) newCarrier(ctx context.Context, c config.Config, s *config.Source,
 		cfg.Source, cfg.Allowed, cfg.Publisher = name, s.Allows, a.publisher.NewShare()
 		cfg.Dispatches = min(cfg.Dispatches, sourceDispatches)
 		cfg.BatchBytes = int64(s.BufferedMB) << 20 / int64(cfg.Dispatches+batchesInHand)
-		cfg.IdlePollMax, cfg.IdlePollNotified, cfg.TendPause, cfg.LettersPause = quietPause, quietPause, quietChores, quietChores
+		cfg.IdlePollMax, cfg.IdlePollNotified, cfg.TendPause, cfg.LettersPause = quietPause, quietPause, quietChores, quietLetters
 		cfg.Logger = cfg.Logger.With("source", name)
 	}
 	if options.Tracer, err = statements(a.options.TracerProvider, c.Tracing); err != nil {

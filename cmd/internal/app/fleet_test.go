@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
@@ -140,6 +141,16 @@ func TestSourcesOfOneProcess(t *testing.T) {
 		}
 		if source != want {
 			t.Errorf("%s: a record of %q, want %q", topic, source, want)
+		}
+		if topic != "postrider.dlq" {
+			continue
+		}
+		letter := dlq.Record{Topic: topic, Key: r.Key, Value: r.Value}
+		for _, h := range r.Headers {
+			letter.Headers = append(letter.Headers, message.Header{Name: h.Key, Value: h.Value})
+		}
+		if l := dlq.Decode(letter); l.Source != want || !strings.HasPrefix(l.Subject.ID, want+"/") || l.OutboxID != nil || l.SourceOutboxID == nil {
+			t.Errorf("its dead letter is of %q, about %s", l.Source, l.Subject.ID)
 		}
 	}
 	pgtest.WaitFor(t, billingConn, `select exists (select from postrider.outbox_exception where last_error_code = 'TOPIC_NOT_ALLOWED' and state = 'dead_lettered')`)

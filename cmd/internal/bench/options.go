@@ -42,7 +42,8 @@ type options struct {
 	apiEntries, apiRate, apiAsks           int
 	apiDuration                            time.Duration
 	consoleTasks, consoleRate, screens     int
-	consoleTogether                        int
+	consoleTogether, sources               int
+	sourcesSettle                          time.Duration
 	consoleDuration, screensDuration       time.Duration
 	consumerRecords, consumerSlowRecords   int
 	letters                                int
@@ -90,7 +91,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.flatPublished, "flat-published", 5_000_000, "flat: kept published rows")
 	f.IntVar(&o.flatParked, "flat-parked", 200_000, "flat: parked events")
 	f.IntVar(&o.faultsEvents, "faults-events", 500_000, "faults: events in the backlog, of all topics")
-	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle: length of one run")
+	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle, sources: length of one run")
+	f.IntVar(&o.sources, "sources", 200, "sources: quiet databases, with one outbox each")
+	f.DurationVar(&o.sourcesSettle, "sources-settle", 40*time.Second, "sources: how long a source has, once it is led, until its connections are those of a quiet one")
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "drain: events in the backlog of watermill and river")
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "drain: longest run of theirs; what passed until then counts")
 	f.StringVar(&o.peersBinary, "peers-binary", "", "drain: a `program` built from cmd/internal/bench/peers (default: build it)")
@@ -161,7 +164,7 @@ var quick = map[string]string{
 	"api-entries": "50000", "api-duration": "5s", "api-asks": "10",
 	"console-tasks": "5000", "console-duration": "5s", "screens-duration": "5s",
 	"consumer-records": "100000", "consumer-slow-records": "2000",
-	"letters": "10000",
+	"letters": "10000", "sources": "20",
 }
 
 func split(list string) []string {
@@ -214,7 +217,7 @@ func (o *options) validate() error {
 		"archive-tasks": o.archiveTasks, "view-tasks": o.viewTasks, "redrive-entries": o.redriveEntries, "redrive-rated": o.redriveRated,
 		"api-entries": o.apiEntries, "api-rate": o.apiRate, "api-asks": o.apiAsks, "api-duration": int(o.apiDuration),
 		"console-tasks": o.consoleTasks, "console-together": o.consoleTogether, "console-rate": o.consoleRate, "console-duration": int(o.consoleDuration), "screens": o.screens, "screens-duration": int(o.screensDuration),
-		"letters":  o.letters,
+		"letters": o.letters, "sources": o.sources,
 		"duration": int(o.duration), "slow-duration": int(o.slowDuration), "idle-duration": int(o.idleDuration),
 		"stale-tasks": o.staleTasks, "stale-detectors": o.staleDetectors,
 		"consumer-records": o.consumerRecords, "consumer-slow-records": o.consumerSlowRecords,

@@ -50,7 +50,7 @@ func newRig(ctx context.Context, o *options, log io.Writer) (_ *rig, err error) 
 	}
 	r.server, err = pgserver.Start(ctx, pgserver.Options{Database: template, TempDir: o.postgresDir, Settings: map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "shared_buffers": "1GB", "max_wal_size": "8GB",
-		"checkpoint_timeout": "30min", "max_connections": "200",
+		"checkpoint_timeout": "30min", "max_connections": "800",
 		// For the sides that read the log; all sides' writers pay the little that it adds.
 		"wal_level": "logical", "max_wal_senders": "20", "max_replication_slots": "20",
 	}})

@@ -23,7 +23,7 @@ func serve(ctx context.Context, g *gate) (err error) {
 	if err := json.Unmarshal([]byte(os.Getenv("BENCH_SETTINGS")), &settings); err != nil {
 		return fmt.Errorf("BENCH_SETTINGS: %w", err)
 	}
-	cfg, err := config.Load(config.From{Flags: settings})
+	cfg, err := config.Load(config.From{File: os.Getenv("BENCH_CONFIG"), Flags: settings})
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,12 @@ func plainSettings(database, brokers string) map[string]string {
 }
 
 // startServe starts a process of the product with some settings beside the defaults, by default of the relay's role alone.
-// It waits for the word.
-func (r *rig) startServe(b *broker, database string, changed map[string]string, roles string) (*child, error) {
+// It waits for the word. Without a database it carries the sources of a settings file alone, which env names.
+func (r *rig) startServe(b *broker, database string, changed map[string]string, roles string, env ...string) (*child, error) {
 	all := plainSettings(database, b.address)
+	if database == "" {
+		delete(all, "database.url")
+	}
 	maps.Copy(all, changed)
 	settings, err := json.Marshal(all)
 	if err != nil {
@@ -78,7 +81,7 @@ func (r *rig) startServe(b *broker, database string, changed map[string]string, 
 	if roles == "" {
 		roles = string(app.Relay)
 	}
-	env := []string{"BENCH_SETTINGS=" + string(settings), "BENCH_ROLES=" + roles}
+	env = append(env, "BENCH_SETTINGS="+string(settings), "BENCH_ROLES="+roles)
 	if r.o.profile != "" {
 		env = append(env, "BENCH_PROFILE="+filepath.Join(r.o.profile, fmt.Sprintf("%03d-%s.pprof", r.profiles.Add(1), roles)))
 	}

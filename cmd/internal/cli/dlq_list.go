@@ -29,6 +29,7 @@ type filterFlags struct {
 func (g *filterFlags) bind(c *commands, cmd *cobra.Command, selected, status string) {
 	g.names = map[string]string{"resolution_status": status, "dlq_reason": "dlq-reason", "subject_type": "subject-type", "error_code": "code", "event_id": "event"}
 	f := cmd.Flags()
+	f.StringVar(&g.Source, "source", "", selected+" of this `source`, a database by its name; main is the desk's own")
 	f.StringVar(&g.Topic, "topic", "", selected+" of messages bound for this `topic`")
 	f.StringVar(&g.DLQReason, "dlq-reason", "", selected+" dead-lettered for this `reason`: "+join(dlq.Reasons()))
 	f.StringVar(&g.ErrorCode, "code", "", selected+" with this error `code`")
@@ -113,7 +114,7 @@ for in 10000 investigations at a time. Where these do not fill the list, it says
 	f := cmd.Flags()
 	f.StringVar(&which.Status, "status", "", "only investigations with this `status`: "+join(dlq.Statuses()))
 	f.StringVar(&which.SubjectType, "subject-type", "", "only investigations about this `kind` of thing: "+join(dlq.SubjectTypes()))
-	f.StringVar(&which.SubjectID, "subject-id", "", "only investigations about the event, task or record with this `ID`")
+	f.StringVar(&which.SubjectID, "subject-id", "", "only investigations about the event, task or record with this `ID`; of another source than main, SOURCE/ID")
 	f.StringVar(&which.Group, "group", "", "only investigations of the group with this `ID`")
 	which.bind(c, cmd, "only investigations", "status")
 	f.StringVar((*string)(&s.OrderBy), "order-by", string(dlq.ByCreated), "list by: "+join(orders))
@@ -166,6 +167,17 @@ func statusText(s dlq.Status, by string) string {
 	return string(s)
 }
 
+// gridOfSources is grid with the source of each row behind its id, if one of them is not main.
+func gridOfSources(w io.Writer, head []string, rows [][]string, sources []string) error {
+	if slices.ContainsFunc(sources, func(s string) bool { return s != dlq.MainSource }) {
+		head = slices.Insert(head, 1, "SOURCE")
+		for i := range rows {
+			rows[i] = slices.Insert(rows[i], 1, sources[i])
+		}
+	}
+	return grid(w, head, rows)
+}
+
 func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 	if *list.Total == 0 && len(list.Items) == 0 && !list.Incomplete {
 		_, err := fmt.Fprintln(w, "There are no such investigations.")
@@ -175,8 +187,9 @@ func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 	if s.OrderBy == dlq.ByUpdated {
 		last = "CHANGED"
 	}
-	rows := make([][]string, len(list.Items))
+	rows, sources := make([][]string, len(list.Items)), make([]string, len(list.Items))
 	for i, e := range list.Items {
+		sources[i] = e.Source
 		at := value(e.LastOccurredAt)
 		if s.OrderBy == dlq.ByUpdated {
 			at = e.UpdatedAt
@@ -184,7 +197,7 @@ func entryTable(w io.Writer, list api.EntryList, s dlq.Search) error {
 		rows[i] = []string{e.ID, statusText(e.Status, value(e.ResolvedBy)), string(e.DLQReason), value(e.Topic), value(e.ErrorCode), strconv.Itoa(e.Occurrences),
 			moment(e.CreatedAt), moment(at), cmp.Or(value(e.RootCause), e.Message)}
 	}
-	if err := grid(w, []string{"ID", "STATUS", "REASON", "TOPIC", "CODE", "TIMES", "OPENED", last, "ERROR"}, rows); err != nil {
+	if err := gridOfSources(w, []string{"ID", "STATUS", "REASON", "TOPIC", "CODE", "TIMES", "OPENED", last, "ERROR"}, rows, sources); err != nil {
 		return err
 	}
 	total, n := strconv.FormatInt(*list.Total, 10), len(list.Items)

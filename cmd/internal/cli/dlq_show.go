@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/message"
@@ -41,6 +42,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	}
 	if err := fields(w,
 		[2]string{"Investigation", e.UUID.String()},
+		[2]string{"Source", api.OtherSource(e.Source)},
 		[2]string{"Subject", string(e.Subject.Type) + " " + e.Subject.ID},
 		[2]string{"Status", statusText(e.Status, e.ResolvedBy)},
 		[2]string{"Reason", string(e.Reason)},
@@ -131,10 +133,13 @@ func showMessage(w io.Writer, l *dlq.Letter) {
 	}
 }
 
-// place is where a letter's references lead. A reference into the outbox was looked for there.
+// place is where a letter's references lead. A reference into the desk's own outbox was looked for there.
 func place(l *dlq.Letter, is, was string) string {
 	if l.OutboxID != nil {
 		return fmt.Sprintf("%s in postrider.outbox_event, id %d, which is gone", was, *l.OutboxID)
+	}
+	if l.SourceOutboxID != nil {
+		return fmt.Sprintf("%s in postrider.outbox_event of the source %s, id %d, as long as that has it", is, l.Source, *l.SourceOutboxID)
 	}
 	return fmt.Sprintf("%s in the record of %s, partition %d, offset %d", is, l.DLQTopic, l.DLQPartition, l.DLQOffset)
 }

@@ -144,6 +144,9 @@ func showNext(w io.Writer, d *dlq.Detail) {
 	case e.Status != dlq.Pending:
 	case d.Archived != nil && e.Subject.Type == dlq.SubjectTask:
 		fmt.Fprintf(w, "Next, to close it:       postrider dlq resolve %s --notes TEXT\n", e.UUID)
+	case e.Subject.Type == dlq.SubjectTask && api.OtherSource(e.Source) != "":
+		fmt.Fprintf(w, "Its task is in the database of the source %s: its steps are mended there.\n", e.Source)
+		fmt.Fprintf(w, "Next, to close it:       postrider dlq resolve %s --notes TEXT\n", e.UUID)
 	case e.Subject.Type == dlq.SubjectTask:
 		fmt.Fprintf(w, "Next, its steps:         postrider task show %s\n", e.Subject.ID)
 	case d.Stopped != nil:

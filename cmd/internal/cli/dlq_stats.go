@@ -119,6 +119,7 @@ person says otherwise).`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&which.State, "state", "", "only groups in this `state`: "+join(dlq.GroupStates()))
+	f.StringVar(&which.Source, "source", "", "only groups of this `source`, a database by its name; main is the desk's own")
 	f.StringVar(&which.Topic, "topic", "", "only groups of this `topic`")
 	f.StringVar(&which.ErrorCode, "code", "", "only groups with this error `code`")
 	f.StringVar(&which.Assignee, "assignee", "", "only groups that this `person` looks at")
@@ -139,11 +140,12 @@ func groupTable(w io.Writer, list api.List[api.Group]) error {
 		_, err := fmt.Fprintln(w, "There are no such groups.")
 		return err
 	}
-	rows := make([][]string, len(list.Items))
+	rows, sources := make([][]string, len(list.Items)), make([]string, len(list.Items))
 	for i, g := range list.Items {
+		sources[i] = g.Source
 		rows[i] = []string{g.UUID.String(), string(g.State), count(g.Pending), count(g.Total), g.Where(), moment(g.LastSeenAt), g.Parts.ErrorCode, g.Title}
 	}
-	if err := grid(w, []string{"ID", "STATE", "PENDING", "TOTAL", "WHERE", "LAST", "CODE", "TITLE"}, rows); err != nil {
+	if err := gridOfSources(w, []string{"ID", "STATE", "PENDING", "TOTAL", "WHERE", "LAST", "CODE", "TITLE"}, rows, sources); err != nil {
 		return err
 	}
 	if list.Next != nil {
@@ -156,6 +158,8 @@ func groupTable(w io.Writer, list api.List[api.Group]) error {
 // groupRemedy recommends the next command for a group.
 func groupRemedy(g api.GroupDetail) string {
 	switch {
+	case g.Pending > 0 && g.Parts.Template != "" && api.OtherSource(g.Source) != "":
+		return fmt.Sprintf("They are about tasks in the database of the source %s, which are repaired there. Close them together with: postrider op plan --kind resolve --group %s --name NAME", g.Source, g.UUID)
 	case g.Pending > 0 && g.Parts.Template != "":
 		return fmt.Sprintf("They are about tasks, which are not sent again: repair their steps (postrider task step), or put a task back to its beginning\n(postrider task retry). Close them together with: postrider op plan --kind resolve --group %s --name NAME", g.UUID)
 	case g.Pending > 0 && g.Pending < g.Entries:
@@ -183,6 +187,7 @@ func groupFields(g api.Group) [][2]string {
 	return [][2]string{
 		{"Group", g.UUID.String()},
 		{"Title", g.Title},
+		{"Source", api.OtherSource(g.Source)},
 		{"State", string(g.State)},
 		{"Muted until", muted},
 		{"Where", g.Where()},

@@ -42,7 +42,7 @@ func checkText(cmd *cobra.Command, args []string) error {
 
 // selecting are the flags that choose what a command works on. An empty one is refused: if a script has no value for the
 // flag, the command must not list, or treat, everything.
-var selecting = []string{"topic", "key", "hold", "reason", "dlq-reason", "code", "text", "consumer-group", "dlq-topic", "outcome", "from", "to", "since", "until", "status", "where-status", "subject-type", "subject-id", "group",
+var selecting = []string{"source", "topic", "key", "hold", "reason", "dlq-reason", "code", "text", "consumer-group", "dlq-topic", "outcome", "from", "to", "since", "until", "status", "where-status", "subject-type", "subject-id", "group",
 	"older-than", "state", "event", "task", "cause", "namespace", "name", "template-version", "by", "action", "target-type", "target-id", "final-state",
 	"before", "after", "offsets", "letter"}
 

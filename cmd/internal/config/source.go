@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/yamldoc"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // MainSource is the name of the source that database.url leads to. No other source has it.
-const MainSource = "main"
+const MainSource = dlq.MainSource
 
 // mostSources is how many sources one installation may have.
 const mostSources = 500
@@ -193,9 +193,6 @@ func (f *fileReader) sourcesDir(value *yaml.Node) {
 	}
 }
 
-// sourceName is what outbox_source.name accepts.
-var sourceName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
-
 var sourceKeys = []string{"name", "url", "url_file", "password_file", "pooler", "topics", "limits", "sleep", "notifier"}
 
 // source reads one source, and keeps it if nothing is wrong with it.
@@ -212,7 +209,7 @@ func (f *fileReader) source(label string, body *yaml.Node) {
 		}
 		switch key {
 		case "name":
-			if s.Name = f.text(label, key, value); !sourceName.MatchString(s.Name) {
+			if s.Name = f.text(label, key, value); !dlq.ValidSource(s.Name) {
 				f.problem(value, "name of %s must be a small letter, and then up to 39 small letters, digits and hyphens", label)
 			} else if s.Name == MainSource {
 				f.problem(value, "name of %s: %s is the source of database.url", label, MainSource)

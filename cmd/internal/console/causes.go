@@ -117,6 +117,9 @@ func showCauses(v *visit) error {
 		}
 		view.States = append(view.States, chip{Name: name, Path: v.with("state", string(state), "after", ""), On: string(state) == view.Filter.State})
 	}
+	if source := view.Filter.Source; source != "" {
+		view.States = append(view.States, chip{Name: "source: " + oneLine(source, 60), Path: v.with("source", "", "after", ""), On: true})
+	}
 	if found.Next != nil {
 		view.Next = v.with("after", *found.Next)
 	}

@@ -223,7 +223,7 @@ func when(t *time.Time) string {
 }
 
 var entryColumns = []column[api.Entry]{
-	{"id", func(e api.Entry) string { return e.ID }}, {"status", func(e api.Entry) string { return string(e.Status) }}, {"topic", func(e api.Entry) string { return text(e.Topic) }},
+	{"id", func(e api.Entry) string { return e.ID }}, {"source", func(e api.Entry) string { return e.Source }}, {"status", func(e api.Entry) string { return string(e.Status) }}, {"topic", func(e api.Entry) string { return text(e.Topic) }},
 	{"error_code", func(e api.Entry) string { return text(e.ErrorCode) }}, {"reason", func(e api.Entry) string { return e.Reason }}, {"message", func(e api.Entry) string { return e.Message }},
 	{"subject_type", func(e api.Entry) string { return string(e.SubjectType) }}, {"subject_id", func(e api.Entry) string { return e.SubjectID }},
 	{"retry_count", func(e api.Entry) string { return strconv.Itoa(int(e.RetryCount)) }}, {"occurrences", func(e api.Entry) string { return strconv.Itoa(e.Occurrences) }},
@@ -232,7 +232,7 @@ var entryColumns = []column[api.Entry]{
 }
 
 var groupColumns = []column[api.Group]{
-	{"id", func(g api.Group) string { return g.UUID.String() }}, {"state", func(g api.Group) string { return string(g.State) }}, {"title", func(g api.Group) string { return g.Title }},
+	{"id", func(g api.Group) string { return g.UUID.String() }}, {"source", func(g api.Group) string { return g.Source }}, {"state", func(g api.Group) string { return string(g.State) }}, {"title", func(g api.Group) string { return g.Title }},
 	{"topic", func(g api.Group) string { return text(g.Topic) }}, {"error_code", func(g api.Group) string { return g.Parts.ErrorCode }},
 	{"pending", func(g api.Group) string { return strconv.FormatInt(g.Pending, 10) }}, {"entries", func(g api.Group) string { return strconv.FormatInt(g.Entries, 10) }},
 	{"occurrences", func(g api.Group) string { return strconv.FormatInt(g.Occurrences, 10) }}, {"assignee", func(g api.Group) string { return text(g.Assignee) }},

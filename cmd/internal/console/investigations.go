@@ -76,7 +76,7 @@ func (v *visit) rowsOf(entries []api.Entry) ([]entryRow, error) {
 
 // words of the search box, and the fields of the filter that they stand for.
 var searchWords = []struct{ word, field string }{
-	{"is", "resolution_status"}, {"reason", "reason"}, {"why", "dlq_reason"}, {"type", "subject_type"}, {"subject", "subject_id"}, {"topic", "topic"},
+	{"is", "resolution_status"}, {"reason", "reason"}, {"why", "dlq_reason"}, {"type", "subject_type"}, {"subject", "subject_id"}, {"source", "source"}, {"topic", "topic"},
 	{"code", "error_code"}, {"group", "group"}, {"who", "assignee"}, {"consumer", "consumer_group"}, {"dlq", "dlq_topic"}, {"event", "event_id"}, {"from", "from"}, {"to", "to"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -363,7 +364,7 @@ func (v *visit) readEvent() (*eventView, error) {
 	err = together(
 		into(&hold, func() (*holdRow, error) { return v.holdOf(e) }),
 		into(&entries, func() (api.EntryList, error) {
-			return get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "page_size": {"10"}})
+			return get[api.EntryList](v, "/dlq", url.Values{"event_id": {e.EventID.String()}, "source": {dlq.MainSource}, "page_size": {"10"}})
 		}),
 	)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"github.com/postrider/postrider/cmd/internal/api"
 )
 
 //go:embed templates
@@ -19,7 +21,7 @@ type renderer struct{ pages map[string]*template.Template }
 
 func newRenderer() (*renderer, error) {
 	funcs := template.FuncMap{
-		"count": count, "time": timeTag, "exact": exactTag, "clip": clip, "line": oneLine, "short": short, "shortLine": shortLine, "names": func(all []string) string { return strings.Join(all, ", ") }, "withWhole": withWhole, "sentence": sentence,
+		"count": count, "time": timeTag, "exact": exactTag, "clip": clip, "line": oneLine, "short": short, "otherSource": api.OtherSource, "shortLine": shortLine, "names": func(all []string) string { return strings.Join(all, ", ") }, "withWhole": withWhole, "sentence": sentence,
 		"spark": spark, "bar": bar, "bytes": bytesText, "text": text, "state": groupWords, "status": statusWords, "partition": partitionWords, "lower": strings.ToLower,
 		"dict": dict, "why": whySkipped, "times": timesInWords, "item": itemWords, "withOperation": withOperation, "way": wayName, "deed": deed,
 	}

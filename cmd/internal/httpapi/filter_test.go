@@ -11,6 +11,7 @@ func TestFiltersAreReadInOneWay(t *testing.T) {
 		"resolution_status": {"open", "one of pending, manually_resolved"},
 		"dlq_reason":        {"none", "one of staleness_timeout"},
 		"subject_type":      {"person", "one of event, task, record"},
+		"source":            {"Orders", "the name of a source"},
 		"group":             {"x", "a uuid"},
 		"from":              {"yesterday", "a date (2026-01-31)"},
 		"to":                {"36h", "a date (2026-01-31)"},
@@ -22,6 +23,7 @@ func TestFiltersAreReadInOneWay(t *testing.T) {
 	for range 20 {
 		r.ask("GET", "/dlq?to=x&topic=&dlq_reason=x&assignee=", "").is(400).says("parameter topic is there and empty")
 		r.ask("GET", "/dlq?to=x&subject_type=x&dlq_reason=x&from=x", "").is(400).says("parameter dlq_reason is")
+		r.ask("GET", "/groups?source=Orders&state=muted", "").is(400).says(`parameter source is "Orders"; it must be the name of a source`)
 		r.ask("GET", "/groups?text=&assignee=&topic=", "").is(400).says("parameter topic is there and empty")
 	}
 }

@@ -71,6 +71,12 @@ func Task(n, stay int) dlq.Record {
 	}
 }
 
+// From returns a record as it is when it comes from a source.
+func From(source string, r dlq.Record) dlq.Record {
+	r.Headers = append(r.Headers[:len(r.Headers):len(r.Headers)], message.Header{Name: message.HeaderSource, Value: []byte(source)})
+	return r
+}
+
 // Letters decodes records.
 func Letters(records ...dlq.Record) []dlq.Letter {
 	letters := make([]dlq.Letter, len(records))

@@ -104,23 +104,24 @@ func wordOrText(ctx context.Context, tx pgx.Tx, f dlq.Filter) (dlq.Filter, error
 	if f.Word == "" {
 		return f, nil
 	}
-	ids, err := groupsOfWord(ctx, tx, f.Word)
+	ids, err := groupsOf(ctx, tx, f.Word, "")
 	if err == nil && len(ids) == 0 {
 		f.Word, f.Message = "", f.Word
 	}
 	return f, err
 }
 
-// groupsOfWord are the groups that have a reason; not nil.
-func groupsOfWord(ctx context.Context, tx pgx.Tx, word string) ([]uuid.UUID, error) {
-	rows, err := tx.Query(ctx, groupWord, strings.ToLower(word))
+// groupsOf are the groups that have a reason and are of a source, where these are not empty; not nil.
+func groupsOf(ctx context.Context, tx pgx.Tx, word, source string) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, groupWord, strings.ToLower(word), source)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// limit sets the groups that the search is limited to, and the investigations of an event.
+// limit sets the groups that the search is limited to, and the investigations of an event. All investigations of a group are of
+// one source.
 func (s *search) limit(ctx context.Context) error {
 	if s.Filter.Group != uuid.Nil {
 		s.within = []uuid.UUID{s.Filter.Group}
@@ -134,10 +135,10 @@ func (s *search) limit(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.Filter.Word == "" {
+	if s.Filter.Word == "" && s.Filter.Source == "" {
 		return nil
 	}
-	ids, err := groupsOfWord(ctx, s.tx, s.Filter.Word)
+	ids, err := groupsOf(ctx, s.tx, s.Filter.Word, s.Filter.Source)
 	switch {
 	case err != nil:
 		return err

@@ -108,16 +108,16 @@ func findOrigins(ctx context.Context, tx pgx.Tx, cs []*opening) error {
 	const doing = "look for what was redriven"
 	var asked []*opening
 	var events []pgtype.UUID
-	var redrives []string
+	var redrives, sources []string
 	for _, c := range cs {
 		if event, redrive := c.first.CameFrom(); event != uuid.Nil || redrive != "" {
-			asked, events, redrives = append(asked, c), append(events, nullUUID(event)), append(redrives, redrive)
+			asked, events, redrives, sources = append(asked, c), append(events, nullUUID(event)), append(redrives, redrive), append(sources, source(c.first))
 		}
 	}
 	if len(asked) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, entryCameFrom, events, redrives)
+	rows, err := tx.Query(ctx, entryCameFrom, events, redrives, sources)
 	if err != nil {
 		return translate(doing, err)
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,9 @@ func column[T, V any](items []T, field func(T) V) []V {
 func nullTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()} }
 
 func nullUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }
+
+// source is the source of a letter, as columns have it.
+func source(l *dlq.Letter) string { return cmp.Or(l.Source, dlq.MainSource) }
 
 // writeLetter writes the columns of letter_copy.sql.
 func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
@@ -56,6 +60,8 @@ func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
 	hops := int32(l.Hops)
 	r.int4(&hops)
 	r.optional(string(l.ErrorCategory))
+	r.text(source(l))
+	r.int8(l.SourceOutboxID)
 }
 
 // writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.
@@ -85,10 +91,11 @@ func writeEntry(r *row, c *opening, redactor *dlq.Redactor, now time.Time) {
 	r.optional(c.first.Root.Frame)
 	r.optional(c.fingerprint.ID)
 	r.optional(c.fingerprint.Exact)
-	r.uuid(c.first.TaskUUID)
+	r.uuid(c.first.OwnTask())
 	r.optional(c.first.ConsumerGroup)
 	r.optional(c.first.DLQTopic)
 	r.optional(string(c.first.ErrorCategory))
+	r.text(source(c.first))
 }
 
 // entryColumns are the parameters of entry_open.sql.
@@ -119,9 +126,10 @@ func entryColumns(cs []*opening, r *dlq.Redactor) []any {
 		column(cs, func(c C) string { return c.first.Root.Frame }),
 		column(cs, func(c C) string { return c.fingerprint.ID }),
 		column(cs, func(c C) string { return c.fingerprint.Exact }),
-		column(cs, func(c C) pgtype.UUID { return nullUUID(c.first.TaskUUID) }),
+		column(cs, func(c C) pgtype.UUID { return nullUUID(c.first.OwnTask()) }),
 		column(cs, func(c C) string { return c.first.ConsumerGroup }),
 		column(cs, func(c C) string { return c.first.DLQTopic }),
 		column(cs, func(c C) string { return string(c.first.ErrorCategory) }),
+		column(cs, func(c C) string { return source(c.first) }),
 	}
 }

@@ -24,7 +24,7 @@ func scanGroup(row pgx.CollectableRow) (g dlq.Group, err error) {
 	var muted, resolved pgtype.Timestamptz
 	var last, merged pgtype.UUID
 	err = row.Scan(&g.UUID, &g.Fingerprint, &g.Version, &parts, &g.Title, &topic, &g.Word, &g.State, &muted, &g.Total, &g.Entries,
-		&g.Pending, &g.Occurrences, &g.FirstSeenAt, &g.LastSeenAt, &resolved, &last, &assignee, &note, &g.CreatedAt, &g.UpdatedAt, &merged)
+		&g.Pending, &g.Occurrences, &g.FirstSeenAt, &g.LastSeenAt, &resolved, &last, &assignee, &note, &g.CreatedAt, &g.UpdatedAt, &merged, &g.Source)
 	if err != nil {
 		return g, err
 	}
@@ -53,7 +53,7 @@ func (d *Investigations) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq
 // listGroups reads a page of groups behind a place.
 func listGroups(ctx context.Context, tx pgx.Tx, q dlq.GroupSearch, place pgtype.Int8, after pgtype.UUID) (page dlq.GroupPage, err error) {
 	list := (&search{Search: dlq.Search{Ascending: q.Ascending}}).directed(groupList)
-	rows, err := tx.Query(ctx, list, q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text), q.OrderBy, place, after, q.Limit+1)
+	rows, err := tx.Query(ctx, list, q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text), q.OrderBy, place, after, q.Limit+1, q.Source)
 	if err != nil {
 		return page, err
 	}

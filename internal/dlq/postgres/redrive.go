@@ -291,7 +291,7 @@ func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
 	var readable string
 	err := row.Scan(&c.Entry, &c.Subject, &c.Status, &c.UnderWay, &letter, &event, &c.Episode,
 		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &group, &retryTopic, &c.Misplaced, &c.Hops,
-		&c.Unreadable, &readable, &c.Bytes, &task)
+		&c.Unreadable, &readable, &c.Bytes, &task, &c.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"events":  {haltingOf, entries},
 		"close":   {entryClose, entries, "cancelled", texts(""), "a"},
 		"pending": {entryLock, texts("event"), texts("7"), entries},
-		"from":    {entryCameFrom, entries, redrives},
+		"from":    {entryCameFrom, entries, redrives, texts("orders")},
 		"succeed": {entrySucceed, entries, entries},
 		"open":    {redriveOpen, int64(100), "", 1000},
 		"end":     {redriveEnd, redrives, texts("gone")},

@@ -23,7 +23,7 @@ func scanEntry(row pgx.CollectableRow) (dlq.Entry, error) {
 	err := row.Scan(&e.UUID, &e.Subject.Type, &e.Subject.ID, &e.OriginalState, &e.Reason, &e.DeadLetteredAt,
 		&e.Status, &resolvedAt, &notes, &by, &topic, &code, &text, &e.Occurrences, &e.LastOccurredAt,
 		&predecessor, &snapshot, &metadata, &e.CreatedAt, &e.UpdatedAt,
-		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word, &task, &category)
+		&e.GroupUUID, &e.Attempts, &e.Generation, &assignee, &redrive, &cause, &frame, &fingerprint, &exact, &word, &task, &category, &e.Source)
 	if err != nil {
 		return dlq.Entry{}, err
 	}
@@ -47,7 +47,7 @@ func scanLetter(row pgx.CollectableRow) (dlq.Letter, error) {
 	err := row.Scan(&l.ID, &entry, &l.Dialect, &l.DLQTopic, &l.DLQPartition, &l.DLQOffset, &recordAt,
 		&origin, &l.OriginPartition, &l.OriginOffset, &group, &event, &l.Episode, &l.OutboxID,
 		&l.Key, &l.Payload, &l.PayloadKind, &l.PayloadBytes, &headers, &class, &code, &text,
-		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original, &l.Hops, &category)
+		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original, &l.Hops, &category, &l.Source, &l.SourceOutboxID)
 	if err != nil {
 		return dlq.Letter{}, err
 	}

@@ -33,14 +33,15 @@ create table postrider.dlq_group (
     assignee            text,
     created_at          timestamptz not null default now(),
     mixed               boolean not null default false,
-    opened_at           timestamptz not null default now()
+    opened_at           timestamptz not null default now(),
+    source              text not null generated always as (coalesce(parts->>'source', 'main')) stored
 ) with (fillfactor = 50);
 comment on table postrider.dlq_group is
 'Groups of investigations with the same cause. Investigations with the same fingerprint are in the same group. The fingerprint is a hash of parts, which say why an investigation is here.';
 comment on column postrider.dlq_group.dlq_group_uuid is 'Identity.';
 comment on column postrider.dlq_group.fingerprint is 'Version, a colon and the hash of the parts.';
 comment on column postrider.dlq_group.fingerprint_version is 'Which rule made it; a new rule makes new groups and leaves the old ones. 0: of what was there before groups.';
-comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, root_cause (class), message (normalised), root_frame (without its line), topic, template.';
+comment on column postrider.dlq_group.parts is 'What the hash is of: error_code, error_class, root_cause (class), message (normalised), root_frame (without its line), topic, template, source (but of main).';
 comment on column postrider.dlq_group.title is 'One line for people: the words of the message that are the same in all of its investigations, with … for what varies.';
 comment on column postrider.dlq_group.topic is 'The topic that the messages were bound for or came from.';
 comment on column postrider.dlq_group.state is 'new (since its first investigation, until an operator acts or a day has passed), ongoing, regressed (came back after all were closed), resolved (none pending), muted (until muted_until, or for good).';
@@ -61,6 +62,7 @@ comment on column postrider.dlq_group.assignee is 'Who looks at it.';
 comment on column postrider.dlq_group.created_at is 'When it was first seen here.';
 comment on column postrider.dlq_group.mixed is 'Whether people merged a group of another topic or error code into it: topic and error_code do not hold for all of its investigations then.';
 comment on column postrider.dlq_group.opened_at is 'When a new cause was met: when the group was made, or when it last came back after all of it had been closed. -infinity: people split it from another.';
+comment on column postrider.dlq_group.source is 'The source of all of its investigations; see dlq_entry.source. No group has investigations of two.';
 create index dlq_group_opened on postrider.dlq_group (opened_at);
 comment on index postrider.dlq_group_opened is 'The new and the regressed ones, which metrics count.';
 create index dlq_group_state on postrider.dlq_group (state);
@@ -121,13 +123,17 @@ create table postrider.dlq_entry (
     consumer_group       text,
     dlq_topic            text,
     error_category       text check (error_category in ('validation', 'transient', 'fatal')),
+    source               text not null default 'main',
+    -- An event or a task of another source may have the id of one that is here: a copy of a database repeats all of them.
+    constraint dlq_entry_source check (source = 'main' or source ~ '^[a-z][a-z0-9-]{0,39}$' and task_uuid is null
+        and (subject_type = 'record' or starts_with(subject_id, source || '/'))),
     constraint dlq_entry_resolution_timed check ((resolution_status = 'pending') = (resolution_timestamp is null))
 );
 comment on table postrider.dlq_entry is
 'Investigations: why something could not be delivered or got stuck, and what was done about it. A subject may have many over time, at most one pending. A closed one is never re-opened; the next names it as predecessor.';
 comment on column postrider.dlq_entry.dlq_entry_uuid is 'Identity, a version 7 uuid.';
-comment on column postrider.dlq_entry.subject_type is 'event: an event of our outbox. task: a task of the ledger. record: a record that a consumer could not handle.';
-comment on column postrider.dlq_entry.subject_id is 'Event id, task uuid, or topic/partition/offset and group of a record.';
+comment on column postrider.dlq_entry.subject_type is 'event: an event of an outbox. task: a task of a ledger. record: a record that a consumer could not handle.';
+comment on column postrider.dlq_entry.subject_id is 'Event id, task uuid, or topic/partition/offset and group of a record. Of another source than main, the name of the source and a slash stand before an event id or a task uuid.';
 comment on column postrider.dlq_entry.original_state is 'State of the subject when it was dead-lettered.';
 comment on column postrider.dlq_entry.dlq_reason is 'See the type dlq_reason.';
 comment on column postrider.dlq_entry.dlq_timestamp is 'When the subject was dead-lettered.';
@@ -153,9 +159,10 @@ comment on column postrider.dlq_entry.root_cause is 'Class and message of the ex
 comment on column postrider.dlq_entry.root_frame is 'The first place in the program''s own code on the way up from the root cause; null where the stack trace has none.';
 comment on column postrider.dlq_entry.fingerprint is 'Fingerprint of the dead letter that opened it. It names the group, unless people merged or split groups. Null where no dead letter opened it.';
 comment on column postrider.dlq_entry.fingerprint_exact is 'The narrower fingerprint of the same dead letter, in which quoted names in the message count, too. It names a group only if people split one.';
-comment on column postrider.dlq_entry.task_uuid is 'The task that it is about, or that its event belongs to; null for neither. The task need not exist.';
+comment on column postrider.dlq_entry.task_uuid is 'The task that it is about, or that its event belongs to; null for neither, and for the tasks of other sources. The task need not exist.';
 comment on column postrider.dlq_entry.consumer_group is 'The consumer group that gave up its first dead letter; null where the relay did.';
 comment on column postrider.dlq_entry.dlq_topic is 'The dead-letter topic that its first dead letter was read from.';
+comment on column postrider.dlq_entry.source is 'The database that it is about, by the name of its outbox_source, as its first dead letter says. main: this one. Of a record it is what the message said; any producer may have written that.';
 
 -- Where vacuum has been, counting and passing over rows read the index alone. So vacuum runs when a hundredth of the rows
 -- is new; it also empties the list of messages that wait to be indexed.
@@ -223,11 +230,16 @@ create table postrider.dlq_letter (
     hops             integer not null default 0 check (hops >= 0),
     content_hash     bytea,
     error_category   text check (error_category in ('validation', 'transient', 'fatal')),
+    source           text not null default 'main',
+    source_outbox_id bigint,
+    -- outbox_id, and ids of letters that begin with event: or task:, lead to the outbox and the tasks of this database alone.
+    constraint dlq_letter_source check (case when source = 'main' then source_outbox_id is null
+        else outbox_id is null and not starts_with(letter_id, 'event:') and not starts_with(letter_id, 'task:') end),
     constraint dlq_letter_removed check (dlq_entry_uuid is not null or num_nonnulls(key, payload) = 0 and headers = '[]')
 );
 comment on table postrider.dlq_letter is
 'Dead letters, each recorded once however often it arrives. When the investigation is removed, key, payload, headers and error message of its letters are removed with it. The id stays, so that a late copy opens nothing.';
-comment on column postrider.dlq_letter.letter_id is 'Permanent identity: event id and episode for our own letters; topic, partition, offset and group for others.';
+comment on column postrider.dlq_letter.letter_id is 'Permanent identity: event id and episode for our own letters; topic, partition, offset and group for others. Of another source than main, the name of the source and a slash stand before that of an event or a task.';
 comment on column postrider.dlq_letter.dlq_entry_uuid is 'The investigation it belongs to; null after that was removed.';
 comment on column postrider.dlq_letter.dialect is 'Who wrote it, told by the headers: postrider, spring, spring_retry, connect, streams, share_group, cloud_stream, smallrye, wolverine, karafka, custom (headers that the settings name), or unknown.';
 comment on column postrider.dlq_letter.dlq_topic is 'The dead-letter topic it was read from.';
@@ -240,11 +252,11 @@ comment on column postrider.dlq_letter.origin_offset is 'Its offset there, where
 comment on column postrider.dlq_letter.consumer_group is 'The consumer group that failed, for consumers'' letters.';
 comment on column postrider.dlq_letter.event_id is 'The outbox event, for our own letters.';
 comment on column postrider.dlq_letter.episode is 'How many times that event had been given up.';
-comment on column postrider.dlq_letter.outbox_id is 'outbox_event.id of that event.';
+comment on column postrider.dlq_letter.outbox_id is 'outbox_event.id of that event in this database; null for an event of another source.';
 comment on column postrider.dlq_letter.key is 'Key of the message, exact bytes.';
 comment on column postrider.dlq_letter.key_kind is 'inline, tombstone (the message has no key), reference (left out with the headers because the letter would not fit; see payload_kind), or removed (with its investigation).';
 comment on column postrider.dlq_letter.payload is 'Value of the message, exact bytes; null for a tombstone or a reference.';
-comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), removed (with its investigation), or reference: the value is elsewhere, in outbox_event under outbox_id, in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
+comment on column postrider.dlq_letter.payload_kind is 'inline, tombstone (the value is null), removed (with its investigation), or reference: the value is elsewhere, in outbox_event under outbox_id (of another source: there, under source_outbox_id), in the record that the letter points to, or, for a letter that the database refused, in the record of the dead-letter topic.';
 comment on column postrider.dlq_letter.payload_bytes is 'Size of the value in bytes; null for a tombstone.';
 comment on column postrider.dlq_letter.headers is 'Headers of the message without the dialect''s own, as [name, value] pairs; all headers for an unknown dialect. If some headers of an event cannot be read, the last pair is postrider-invalid-headers: all headers of the event, as text.';
 comment on column postrider.dlq_letter.error_class is 'Class of the failure.';
@@ -259,6 +271,8 @@ comment on column postrider.dlq_letter.retry_topic is 'The topic of the messages
 comment on column postrider.dlq_letter.original_record is 'For a letter that had neither key nor value and points to a record: the result of asking for that record. fetched: key, payload and headers are the record''s. deleted, compacted, marker, absent, other_record, no_topic: the record is not there. no_leader, refused, unanswered: it may be asked for again. Null: it was not asked for.';
 comment on column postrider.dlq_letter.hops is 'How often the message was sent again after it had died, as its header postrider-hops said.';
 comment on column postrider.dlq_letter.content_hash is 'SHA-256 of the SHA-256 hashes of key and payload (nothing for a null one) and of the headers, one after the other, written when these are removed; null before. It tells whether a message that is found elsewhere is this one.';
+comment on column postrider.dlq_letter.source is 'The database that the message comes from, as its header postrider-source says; main, which is this one, where it says none. See dlq_entry.source.';
+comment on column postrider.dlq_letter.source_outbox_id is 'outbox_event.id of that event in the database of the source, where that is another one; null for main.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';
 create index dlq_letter_event on postrider.dlq_letter (event_id) where event_id is not null;

@@ -41,6 +41,10 @@ type Options struct {
 	Tracer pgx.QueryTracer
 }
 
+// pingAfter is how long a connection may rest and be used without a question whether it lives. A quiet outbox is read about
+// once a second.
+const pingAfter = 10 * time.Second
+
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
 // transactions. Of several hosts it uses one that takes writes. It does not connect; errors are about the
 // URL and never contain its password.
@@ -57,6 +61,8 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	if o.IdleTime > 0 {
 		cfg.MaxConnIdleTime, cfg.HealthCheckPeriod = o.IdleTime, o.IdleTime
 	}
+	// The pool would ask a connection that rested for a second whether it lives, and double what a quiet outbox asks.
+	cfg.ShouldPing = func(_ context.Context, c pgxpool.ShouldPingParams) bool { return c.IdleDuration > pingAfter }
 	cfg.ConnConfig.RuntimeParams["application_name"] = "postrider"
 	if o.ApplicationName != "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = o.ApplicationName

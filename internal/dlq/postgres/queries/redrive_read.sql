@@ -13,10 +13,10 @@ select e.dlq_entry_uuid, e.subject_type, e.resolution_status::text,
        coalesce(l.hops, 0),
        coalesce(l.unreadable, false),
        coalesce(case when l.unreadable and l.key_kind <> 'reference' then l.headers::text end, ''),
-       coalesce(l.bytes, 0), e.task_uuid
+       coalesce(l.bytes, 0), e.task_uuid, e.source
 from unnest($1::uuid[]) as w(id)
 cross join lateral (
-    select e.dlq_entry_uuid, e.subject_type, e.resolution_status, e.task_uuid from postrider.dlq_entry e where e.dlq_entry_uuid = w.id limit 1) e
+    select e.dlq_entry_uuid, e.subject_type, e.resolution_status, e.task_uuid, e.source from postrider.dlq_entry e where e.dlq_entry_uuid = w.id limit 1) e
 left join lateral (
     select r.generation, r.outcome, r.event_id, r.episode from postrider.dlq_redrive r
     where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true

@@ -12,9 +12,11 @@ begin
     from postrider.dlq_group g where g.dlq_group_uuid = p_group
     on conflict (fingerprint) do nothing;
     select g.dlq_group_uuid into target from postrider.dlq_group g where g.fingerprint = p_fingerprints[1];
-    if target is null or target = p_group then
+    if target is null or target = p_group
+       or (select g.source from postrider.dlq_group g where g.dlq_group_uuid = target)
+          <> (select g.source from postrider.dlq_group g where g.dlq_group_uuid = p_group) then
         raise exception using errcode = '55000', message = format('postrider: group %s cannot be split like this', coalesce(p_group::text, 'null')),
-            detail = 'there is no such group, or the investigations cannot be told from its others';
+            detail = 'there is no such group, the investigations cannot be told from its others, or the new group would be of another source';
     end if;
     -- Investigations are locked before groups, and both in the order in which everybody locks them.
     with locked as materialized (

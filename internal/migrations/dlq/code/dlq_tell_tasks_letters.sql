@@ -14,7 +14,8 @@ begin
     left join lateral (
         select e.subject_type, e.subject_id, e.resolution_status from postrider.dlq_entry e
         where e.dlq_entry_uuid = a.dlq_entry_uuid limit 1) e on true
-    where a.letter_id like 'event:%' or a.letter_id like 'task:%' or e.subject_type = 'task';
+    -- The tasks of other sources are not here, and may have the ids of some that are.
+    where a.source = 'main' and (a.letter_id like 'event:%' or a.letter_id like 'task:%' or e.subject_type = 'task');
     if told.letters is not null then
         select array_agg(r.entry_uuid) as entries, array_agg(r.superseded_by) as actors into superseded
         from postrider.task_letters_recorded(told.letters, told.events, told.episodes, told.tasks, told.entries, told.pending) r;
