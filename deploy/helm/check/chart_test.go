@@ -125,7 +125,7 @@ func into[T any](t *testing.T, to map[string]*T) func(name string, raw []byte) {
 
 func TestLint(t *testing.T) {
 	t.Parallel()
-	for name, values := range map[string]string{"enough": enough, "everything": everything} {
+	for name, values := range map[string]string{"enough": enough, "everything": everything, "sources": manySources + inline + "autoscaling: {enabled: true}"} {
 		if out, errs, err := run(t, values, "lint", "--strict", chart); err != nil {
 			t.Errorf("%s: %v\n%s%s", name, err, out, errs)
 		}
