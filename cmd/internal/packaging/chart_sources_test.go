@@ -2,10 +2,12 @@ package packaging
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,23 +22,23 @@ import (
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
-// node is what a kubelet has of an installation: the objects of the chart, and Secrets that others made.
+// node is what a kubelet has of a pod: what it runs, and the files of its volumes.
 type node struct {
-	deployment object
-	files      map[string]map[string]string // of each volume, by its name
+	owner object                       // the Deployment or the Job
+	files map[string]map[string]string // of each volume, by its name
 }
 
-// onNode renders the chart. others are the Secrets that are not the chart's.
-func onNode(t *testing.T, values any, others map[string]map[string]string) node {
+// onNode renders the chart, which makes one Deployment and one Job. others are the Secrets that are not the chart's.
+func onNode(t *testing.T, kind string, values any, others map[string]map[string]string) node {
 	t.Helper()
 	n := node{files: map[string]map[string]string{}}
 	all := objects(t, values)
 	for _, o := range all {
-		if o.Kind == "Deployment" {
-			n.deployment = o
+		if o.Kind == kind {
+			n.owner = o
 		}
 	}
-	for _, v := range n.deployment.Spec.Template.Spec.Volumes {
+	for _, v := range n.owner.Spec.Template.Spec.Volumes {
 		n.files[v.Name] = others[v.Secret.SecretName]
 		for _, o := range all {
 			files := map[string]string{}
@@ -60,11 +62,11 @@ func onNode(t *testing.T, values any, others map[string]map[string]string) node 
 	return n
 }
 
-// mount writes the files of the pod under root, as a kubelet does: a single file (subPath) when the pod starts, and a folder
+// mount writes the files of a container under root, as a kubelet does: a single file (subPath) when it starts, and a folder
 // whenever its object changes. Texts have root before the paths that the chart gives.
-func (n node) mount(t *testing.T, root string, starts bool) {
+func (n node) mount(t *testing.T, c container, root string, starts bool) {
 	t.Helper()
-	for _, m := range n.deployment.Spec.Template.Spec.Containers[0].VolumeMounts {
+	for _, m := range c.VolumeMounts {
 		at := filepath.Join(root, m.MountPath)
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			t.Fatal(err)
@@ -117,6 +119,20 @@ func swap(t *testing.T, folder string, files map[string]string, text func(name s
 	}
 }
 
+// command is what a container runs, with its files under root.
+func (n node) command(t *testing.T, c container, root string, env ...string) *exec.Cmd {
+	t.Helper()
+	n.mount(t, c, root, true)
+	args := strings.Split(strings.ReplaceAll(strings.Join(c.Args, "\n"), "/etc/postrider/", root+"/etc/postrider/"), "\n")
+	cmd := exec.Command(buildtest.Program(t, "cmd/postrider"), args...)
+	cmd.Env = []string{} // and not that of the test
+	for _, e := range c.Env {
+		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+	}
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
 // servePod is a process of the Deployment, with its files.
 type servePod struct {
 	root  string
@@ -129,10 +145,9 @@ type servePod struct {
 // start starts a pod, and returns when it is ready.
 func (n node) start(t *testing.T) *servePod {
 	t.Helper()
-	spec := n.deployment.Spec.Template.Spec
+	spec := n.owner.Spec.Template.Spec
 	c := spec.Containers[0]
 	p := &servePod{root: t.TempDir(), ended: make(chan error, 1), grace: time.Duration(spec.TerminationGracePeriodSeconds) * time.Second}
-	n.mount(t, p.root, true)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -141,12 +156,7 @@ func (n node) start(t *testing.T) *servePod {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	args := strings.Split(strings.ReplaceAll(strings.Join(c.Args, "\n"), "/etc/postrider/", p.root+"/etc/postrider/"), "\n")
-	p.cmd = exec.Command(buildtest.Program(t, "cmd/postrider"), args...)
-	for _, e := range c.Env {
-		p.cmd.Env = append(p.cmd.Env, e.Name+"="+e.Value)
-	}
-	p.cmd.Env = append(p.cmd.Env, "HTTP_ADDRESS="+address)
+	p.cmd = n.command(t, c, p.root, "HTTP_ADDRESS="+address)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -162,6 +172,12 @@ func (n node) start(t *testing.T) *servePod {
 	return p
 }
 
+// refresh has the pod see the files of another node.
+func (p *servePod) refresh(t *testing.T, n node) {
+	t.Helper()
+	n.mount(t, n.owner.Spec.Template.Spec.Containers[0], p.root, false)
+}
+
 // stop ends a pod as a kubelet does.
 func (p *servePod) stop(t *testing.T) {
 	t.Helper()
@@ -175,6 +191,56 @@ func (p *servePod) stop(t *testing.T) {
 		}
 	case <-time.After(p.grace):
 		t.Fatalf("it would have been killed after %v", p.grace)
+	}
+}
+
+var noDesk = map[string]any{"collector": map[string]any{"enabled": false}, "tasks": map[string]any{"enabled": false}, "desk": map[string]any{"enabled": false}}
+
+// TestChartMigratesSources: the hook examines the sources that serve gets, and migrates the databases with the logins that may.
+// Settings that serve would refuse change no database.
+func TestChartMigratesSources(t *testing.T) {
+	t.Parallel()
+	helm(t)
+	owners, sources := map[string]string{}, map[string]string{}
+	databases := []*pgx.Conn{}
+	for _, name := range []string{"orders", "billing"} {
+		db := pgtest.NewEmpty(t)
+		databases = append(databases, db.Conn(t))
+		owners[name+".yaml"] = fmt.Sprintf("{name: %s, url: %q, topics: {allow: [a]}}", name, db.URL)
+		sources[name+".yaml"] = fmt.Sprintf("{name: %s, url: \"postgres://relay@db/%s\", password_file: .password, topics: {allow: [a]}}", name, name)
+	}
+	migrated := func() (n int) {
+		for _, conn := range databases {
+			if pgtest.Value[bool](t, conn, `select to_regclass('postrider.outbox_event') is not null and to_regclass('postrider.dlq_entry') is null`) {
+				n++
+			}
+		}
+		return n
+	}
+	hook := func() (said string, err error) {
+		n := onNode(t, "Job", map[string]any{
+			"config":      map[string]any{"kafka": map[string]any{"brokers": []string{"kafka:9092"}}},
+			"deployments": noDesk,
+			"sources":     map[string]any{"secret": "databases"},
+			"migration":   map[string]any{"sources": map[string]any{"secret": "owners", "canary": "orders"}},
+		}, map[string]map[string]string{"databases": sources, "owners": owners})
+		spec := n.owner.Spec.Template.Spec
+		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+			out, err := n.command(t, c, t.TempDir()).CombinedOutput()
+			if said += string(out); err != nil {
+				return said, err
+			}
+		}
+		return said, nil
+	}
+	right := sources["billing.yaml"]
+	sources["billing.yaml"] = "{name: billing, urll: x}"
+	if said, err := hook(); err == nil || !strings.Contains(said, "unknown key urll") || migrated() != 0 {
+		t.Errorf("%d databases are migrated, %v\n%s", migrated(), err, said)
+	}
+	sources["billing.yaml"] = right
+	if said, err := hook(); err != nil || migrated() != len(databases) {
+		t.Errorf("%d databases are migrated, %v\n%s", migrated(), err, said)
 	}
 }
 
@@ -202,9 +268,9 @@ func TestChartCarriesSources(t *testing.T) {
 			"topics": map[string]any{"allow": []string{name + ".*"}}})
 	}
 	with := func(sources ...any) node {
-		return onNode(t, map[string]any{
+		return onNode(t, "Deployment", map[string]any{
 			"config":      map[string]any{"kafka": map[string]any{"brokers": broker.Addrs}},
-			"deployments": map[string]any{"collector": map[string]any{"enabled": false}, "tasks": map[string]any{"enabled": false}, "desk": map[string]any{"enabled": false}},
+			"deployments": noDesk,
 			"sources":     map[string]any{"inline": sources},
 			"secretFiles": []any{map[string]any{"secret": "logins", "mountPath": "/etc/postrider/passwords"}},
 		}, map[string]map[string]string{"logins": passwords})
@@ -226,14 +292,14 @@ func TestChartCarriesSources(t *testing.T) {
 	first := with(inline[:1]...).start(t)
 	send("orders")
 	both := with(inline...)
-	both.mount(t, first.root, false)
+	first.refresh(t, both)
 	send("orders", "billing")
 
 	second := both.start(t)
 	first.stop(t)
 	send("orders", "billing")
 
-	with(inline[1:]...).mount(t, second.root, false)
+	second.refresh(t, with(inline[1:]...))
 	pgtest.WaitFor(t, databases["orders"], `select not leads from postrider.outbox_leader`)
 	send("billing")
 	second.stop(t)

@@ -74,23 +74,10 @@ type object struct {
 	Spec     struct {
 		Template struct {
 			Spec struct {
-				TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
-				Containers                    []struct {
-					Args []string
-					Env  []struct {
-						Name, Value string
-						ValueFrom   any `yaml:"valueFrom"`
-					}
-					LivenessProbe  probe `yaml:"livenessProbe"`
-					StartupProbe   probe `yaml:"startupProbe"`
-					ReadinessProbe probe `yaml:"readinessProbe"`
-					VolumeMounts   []struct {
-						Name      string
-						MountPath string `yaml:"mountPath"`
-						SubPath   string `yaml:"subPath"`
-					} `yaml:"volumeMounts"`
-				}
-				Volumes []struct {
+				TerminationGracePeriodSeconds int         `yaml:"terminationGracePeriodSeconds"`
+				InitContainers                []container `yaml:"initContainers"`
+				Containers                    []container
+				Volumes                       []struct {
 					Name      string
 					ConfigMap struct{ Name string } `yaml:"configMap"`
 					Secret    struct {
@@ -100,6 +87,22 @@ type object struct {
 			}
 		}
 	}
+}
+
+type container struct {
+	Args []string
+	Env  []struct {
+		Name, Value string
+		ValueFrom   any `yaml:"valueFrom"`
+	}
+	LivenessProbe  probe `yaml:"livenessProbe"`
+	StartupProbe   probe `yaml:"startupProbe"`
+	ReadinessProbe probe `yaml:"readinessProbe"`
+	VolumeMounts   []struct {
+		Name      string
+		MountPath string `yaml:"mountPath"`
+		SubPath   string `yaml:"subPath"`
+	} `yaml:"volumeMounts"`
 }
 
 type probe struct {
@@ -120,8 +123,8 @@ func rendered(t *testing.T, values any) (deployments []object, settings string) 
 	return deployments, settings
 }
 
-// objects are those that the chart makes of values: Deployments, ConfigMaps and Secrets as they are, and of the others what
-// they have in common with these.
+// objects are those that the chart makes of values: Deployments, Jobs, ConfigMaps and Secrets as they are, and of the others
+// what they have in common with these.
 func objects(t *testing.T, values any) (all []object) {
 	t.Helper()
 	raw, err := yaml.Marshal(values)
@@ -148,7 +151,7 @@ func objects(t *testing.T, values any) (all []object) {
 		} else if err != nil {
 			// Objects of other kinds have other shapes; what was read of the kind says which it is.
 			var other *yaml.TypeError
-			if !errors.As(err, &other) || slices.Contains([]string{"Deployment", "ConfigMap", "Secret"}, o.Kind) {
+			if !errors.As(err, &other) || slices.Contains([]string{"Deployment", "Job", "ConfigMap", "Secret"}, o.Kind) {
 				t.Fatal(err)
 			}
 		}
