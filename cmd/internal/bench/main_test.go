@@ -114,7 +114,7 @@ var figures = map[string]struct {
 	"faults":    {2, []string{"events/s of healthy topics", "PostgreSQL"}},
 	"memory":    {2, []string{"peak MiB (VmHWM)", "at the end MiB (RSS)"}},
 	"idle":      {2, []string{"PostgreSQL"}},
-	"sources":   {1, []string{"PostgreSQL", "connections each", "MiB each"}},
+	"sources":   {2, []string{"PostgreSQL"}},
 	"telemetry": {3, []string{"events/s", "PostgreSQL"}},
 	"stale":     {5, nil},
 	"archive":   {8, nil},

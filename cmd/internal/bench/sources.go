@@ -46,9 +46,14 @@ func sources(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 	if err := os.WriteFile(settings, fmt.Appendf(nil, "sources_dir: %q\n", folder), 0o600); err != nil {
 		return err
 	}
-	var with []cpu
+	var with, without []cpu
 	var memory, connections, statements []float64
 	for range r.o.runs {
+		share, err := r.idleOnce(ctx, b, nil) // PostgreSQL looks into each database once a minute, whether it is used or not
+		if err != nil {
+			return err
+		}
+		without = append(without, share)
 		one, err := r.carrySources(ctx, b, settings)
 		if err != nil {
 			return err
@@ -63,6 +68,7 @@ func sources(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 		cell{Name: "PostgreSQL", Runs: pick(with, func(c cpu) float64 { return c.database })},
 		cell{Name: "connections each", Runs: connections}, cell{Name: "transactions/s each", Runs: statements},
 		cell{Name: "MiB each", Runs: memory})
+	t.add(b, "nothing connected", "", cell{Name: "PostgreSQL", Runs: pick(without, func(c cpu) float64 { return c.database })})
 	t.note("One process leads %d outboxes, each in a database of its own on one server, all empty. CPU time over %v, %v after all were led. MiB is the process's resident memory, shared out.",
 		r.o.sources, r.o.idleDuration, r.o.sourcesSettle)
 	return nil

@@ -98,7 +98,7 @@ var targets = []bound{
 	{"memory", "", "*", "", "peak MiB (VmHWM)", atMost(memory30)},
 	{"idle", "", "*", "", "process, % of a core", atMost(2)},
 	{"sources", "", "*", "", "process, % of a core", atMost(10)},
-	{"sources", "", "*", "", "PostgreSQL", atMost(5)},
+	{"sources", "", "*", "defaults*", "PostgreSQL", atMost(5)},
 	{"sources", "", "*", "", "MiB each", atMost(1)},
 	{"telemetry", "", "metrics and traces", "", "of off", atLeast(0.95)},
 	{"hour", "", "*", "", "events/s, of the first line", atLeast(0.98)},
