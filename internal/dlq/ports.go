@@ -157,7 +157,8 @@ type Investigations interface {
 // error that wraps ErrNotFound, an invalid request one that wraps ErrRequest; then nothing was changed.
 type Redriver interface {
 	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
-	// one transaction with the audit log.
+	// one transaction with the audit log. What comes from other sources these are asked to send, in the same transaction; then it
+	// waits a moment for their answers.
 	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
 	// Preview returns what Redrive would do as things stand, and does nothing: the messages that would be skipped with
 	// their reasons, and the tasks that only a retry moves. Redrive alone finds what the outbox refuses for its content
@@ -170,6 +171,8 @@ type Redriver interface {
 	// Command changes the state of an operation. One that does not fit its state is an error that wraps ErrState. The audit
 	// log has the reason, which may be empty.
 	Command(ctx context.Context, id uuid.UUID, c Command, reason string) (Operation, error)
+	// Commands returns the newest commands to other sources that the filter selects.
+	Commands(ctx context.Context, f CommandFilter) ([]SourceCommand, error)
 	// Operation returns one.
 	Operation(ctx context.Context, id uuid.UUID) (Operation, error)
 	// ListOperations returns the newest that the filter selects, at most limit of them. If after is not uuid.Nil, they are

@@ -1,8 +1,10 @@
 package dlq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -140,12 +142,19 @@ const (
 	HoldsKey SkipReason = "holds_key"
 	// EntryPurged: the investigation is gone.
 	EntryPurged SkipReason = "purged"
+	// SourceAway: its source answers no commands.
+	SourceAway SkipReason = "source_away"
+	// Stale: in its source the event has moved on since it was given up.
+	Stale SkipReason = "stale"
+	// EventGone: its source does not have the event any more, or its letter does not name it.
+	EventGone SkipReason = "gone"
 )
 
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, HoldsKey, EntryPurged}
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, HoldsKey, EntryPurged,
+		SourceAway, Stale, EventGone}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -229,6 +238,12 @@ func (r SkipReason) Explain() string {
 		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
 	case EntryPurged:
 		return "it was purged"
+	case SourceAway:
+		return "its source answers no commands; postrider sources says what is wrong with it"
+	case Stale:
+		return "in its source the event has moved on: it was redriven or given up again there; look again when its next letter is here"
+	case EventGone:
+		return "its source does not have the event any more: it was delivered or closed there; close it"
 	}
 	return string(r)
 }
@@ -237,7 +252,12 @@ func (r SkipReason) Explain() string {
 type Skip struct {
 	Entry  uuid.UUID
 	Reason SkipReason
+	// Detail says more; empty where Reason.Explain says all.
+	Detail string
 }
+
+// Explain says why, and what to do.
+func (s Skip) Explain() string { return cmp.Or(s.Detail, s.Reason.Explain()) }
 
 // Edit changes a message before it is sent again. The letter keeps the original.
 type Edit struct {
@@ -326,10 +346,30 @@ func (r RedriveRequest) Check() error {
 type Requeued struct {
 	Entries []uuid.UUID
 	Skipped []Skip
+	// Asked are the investigations among Entries whose source was asked, and has not answered yet.
+	Asked []uuid.UUID
 	// Stopped are the tasks of the events that were sent, where only a retry moves them.
 	Stopped []StoppedTask
 	// Reaches says where the messages go, by topic, and whom they reach there.
 	Reaches []Reach
+}
+
+// Answer notes what a source answered about an investigation that is in Asked.
+func (q *Requeued) Answer(entry uuid.UUID, answer, detail string) {
+	is := func(id uuid.UUID) bool { return id == entry }
+	if !slices.ContainsFunc(q.Asked, is) {
+		return
+	}
+	q.Asked = slices.DeleteFunc(q.Asked, is)
+	if answer == AnswerInPlace || answer == AnswerNew {
+		return
+	}
+	q.Entries = slices.DeleteFunc(q.Entries, is)
+	skip := Skip{Entry: entry, Reason: SkipReason(answer)}
+	if detail != "" {
+		skip.Detail = skip.Reason.Explain() + ": " + detail
+	}
+	q.Skipped = append(q.Skipped, skip)
 }
 
 // StoppedTask is a task in the dead-letter state of its machine. An event of it that is sent again does not bring it back; a

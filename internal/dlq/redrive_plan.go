@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -33,9 +34,9 @@ type Candidate struct {
 	// Task is the task that the event belongs to; uuid.Nil for none.
 	Task uuid.UUID
 	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record. OutboxID is nil for an
-	// event of another source, which the desk never looks for in its own outbox.
-	Event    uuid.UUID
-	OutboxID *int64
+	// event of another source, which the desk never looks for in its own outbox: that source knows it by SourceOutboxID.
+	Event                    uuid.UUID
+	OutboxID, SourceOutboxID *int64
 	// foreign says that the outbox does not have the event.
 	foreign bool
 	// Episode is how often that event was given up.
@@ -57,6 +58,8 @@ type Candidate struct {
 
 	// Skip is why the investigation is skipped; empty where its message is sent. This and what follows is decided.
 	Skip SkipReason
+	// Detail says more about a Skip; empty where SkipReason.Explain says all.
+	Detail string
 	// Target is the topic that the message is sent to.
 	Target string
 	// Headers are sent instead of the message's own, where not nil.
@@ -136,6 +139,8 @@ func (p *RedrivePlan) chooseTarget(c *Candidate) {
 		c.Skip = NotPending
 	case c.Letter == "":
 		c.Skip = PayloadGone
+	case c.ofSource() && (c.SourceOutboxID == nil || c.Event == uuid.Nil || c.Episode == 0):
+		c.Skip = EventGone
 	case c.Target == c.ReadAt.Topic:
 		c.Skip = DeadLetterTopic
 	case reservedTopic(c.Target), slices.Contains(p.Own, c.Target) && !p.ownPlace(c):
@@ -149,9 +154,9 @@ func (p *RedrivePlan) chooseTarget(c *Candidate) {
 }
 
 // ownPlace reports whether the message goes back to where the relay was to send it. What Postrider wrote for one of its own
-// topics goes there again. What another source wrote does not.
+// topics goes there again.
 func (p *RedrivePlan) ownPlace(c *Candidate) bool {
-	return c.Subject == SubjectEvent && isMain(c.Source) && c.Target == c.Origin.Topic && !c.Misplaced
+	return c.Subject == SubjectEvent && c.Target == c.Origin.Topic && !c.Misplaced
 }
 
 // chooseHeaders decides which headers are sent instead of the message's own, if any. A message with headers that cannot
@@ -280,12 +285,35 @@ func (c *Candidate) RedrivenInPlace() {
 	c.InPlace, c.NewEvent, c.NewID = true, c.Event, *c.OutboxID
 }
 
+// ofSource reports whether it is an event of another source. What is sent again of it, and how, that source decides.
+func (c *Candidate) ofSource() bool { return c.Subject == SubjectEvent && !isMain(c.Source) }
+
+// OfSources are the candidates that are events of other sources, which are asked to send them again.
+func (p *RedrivePlan) OfSources() []*Candidate {
+	return slices.DeleteFunc(p.Sent(), func(c *Candidate) bool { return !c.ofSource() })
+}
+
+// SentHere are the others that were not skipped: the desk's own outbox sends them.
+func (p *RedrivePlan) SentHere() []*Candidate {
+	return slices.DeleteFunc(p.Sent(), (*Candidate).ofSource)
+}
+
+// SkipSource skips the events of a source that has answered nothing since a time.
+func (p *RedrivePlan) SkipSource(source string, since time.Time) {
+	for _, c := range p.OfSources() {
+		if c.Source == source {
+			c.Skip = SourceAway
+			c.Detail = fmt.Sprintf("the source %s has answered nothing since %s, and nothing was done; postrider sources says what is wrong with it", source, timeText(since.Truncate(time.Second)))
+		}
+	}
+}
+
 // NewEvents returns the candidates that are sent as new events, and skips the ones that were sent too often. It comes after
 // the events that are redriven in their place, which are no further hop.
 func (p *RedrivePlan) NewEvents() (fresh []*Candidate) {
 	for _, c := range p.Candidates {
 		switch {
-		case c.Skip != "" || c.InPlace:
+		case c.Skip != "" || c.InPlace || c.ofSource():
 		case c.Hops >= cmp.Or(p.Request.MaxHops, DefaultMaxHops):
 			c.Skip = TooManyHops
 		default:
@@ -316,9 +344,12 @@ func (p *RedrivePlan) Result() Requeued {
 	done := Requeued{Reaches: reaches(p.Sent())}
 	for _, c := range p.Candidates {
 		if c.Skip != "" {
-			done.Skipped = append(done.Skipped, Skip{Entry: c.Entry, Reason: c.Skip})
-		} else {
-			done.Entries = append(done.Entries, c.Entry)
+			done.Skipped = append(done.Skipped, Skip{Entry: c.Entry, Reason: c.Skip, Detail: c.Detail})
+			continue
+		}
+		done.Entries = append(done.Entries, c.Entry)
+		if c.ofSource() {
+			done.Asked = append(done.Asked, c.Entry)
 		}
 	}
 	return done
@@ -343,6 +374,15 @@ func (s EventStanding) waits() bool {
 // eventGone is the outcome of a redrive whose event is gone. Its topic took it, unless its letter is here, which the store
 // finds out.
 const eventGone RedriveState = "gone"
+
+// RedriveUndone is the outcome of a redrive in another source whose event stands where it stood before: see Undone.
+const RedriveUndone = "undone"
+
+// Undone reports whether an event that another source has redriven in its place, after it had been given up so many times, stands
+// where it stood before: the database of the source was set back.
+func (s EventStanding) Undone(episode int32) bool {
+	return episode > 0 && s.Episode == episode && s.State != "" && s.State != eventPublished && !s.waits()
+}
 
 // OutcomeOf returns what became of a redrive whose event had been given up so many times before, and stands like this now:
 // Queued, Delivered, CameBack, or "gone" where the event is gone.

@@ -56,6 +56,8 @@ func (p *RedrivePlan) describe() string {
 			line += "skipped " + string(c.Skip)
 		case c.InPlace:
 			line += fmt.Sprintf("in place of %d, episode %d", c.NewID, c.Episode)
+		case c.ofSource():
+			line += fmt.Sprintf("asked of %s for %s", c.Source, c.Target)
 		default:
 			line += fmt.Sprintf("new for %s", c.Target)
 		}
@@ -139,7 +141,7 @@ func checkSent(t *testing.T, p *RedrivePlan) {
 	}
 	fresh := p.NewEvents()
 	for _, c := range p.Candidates {
-		if c.Skip == "" && c.InPlace == slices.Contains(fresh, c) {
+		if c.Skip == "" && (c.InPlace || c.ofSource()) == slices.Contains(fresh, c) {
 			t.Errorf("%d is in its place: %v; a new event: %v", c.Entry[15], c.InPlace, !c.InPlace)
 		}
 		if (c.Skip == "") != (c.Size() > 0) {
@@ -158,28 +160,33 @@ func TestPlanOfAnInvestigation(t *testing.T) {
 	own := []string{"dead", "life"}
 	life := func(c *Candidate) { c.Origin.Topic = "life" }
 	runRedrives(t, map[string]redriveCase{
-		"a topic that Kafka keeps":            {candidates: one(func(c *Candidate) { c.Origin.Topic = "__consumer_offsets" }), want: "1 skipped reserved_topic"},
-		"a retry topic that Kafka keeps":      {candidates: []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "__x" })}, want: "1 skipped reserved_topic"},
-		"a record of Postrider's own topic":   {own: own, candidates: []*Candidate{record(1, life)}, want: "1 skipped reserved_topic"},
-		"an event of Postrider's own":         {own: own, candidates: one(life), want: "1 new for life"},
-		"an event of another source's own":    {own: own, candidates: one(func(c *Candidate) { life(c); c.Source = "orders" }), want: "1 skipped reserved_topic"},
-		"one that a service wrote there":      {own: own, candidates: one(func(c *Candidate) { life(c); c.Misplaced = true }), want: "1 skipped reserved_topic"},
-		"to Postrider's own topic":            {own: own, request: RedriveRequest{Target: "life"}, candidates: []*Candidate{candidate(1)}, want: "1 skipped reserved_topic"},
-		"by default to the group that failed": {candidates: []*Candidate{record(1, retry), record(2)}, want: planLines("1 new for orders.retry", "2 new for orders")},
-		"to where it came from":               {request: RedriveRequest{Target: TargetOrigin}, candidates: []*Candidate{record(1, retry), candidate(2)}, want: planLines("1 new for orders", "2 new for orders")},
-		"to its own topic":                    {candidates: []*Candidate{candidate(1)}, want: "1 new for orders"},
-		"of a task":                           {candidates: one(func(c *Candidate) { c.Subject, c.Status = SubjectTask, Cancelled }), want: "1 skipped task_subject"},
-		"on its way already":                  {candidates: one(func(c *Candidate) { c.UnderWay = true }), want: "1 skipped already_queued"},
-		"on its way, and closed by hand":      {candidates: one(func(c *Candidate) { c.UnderWay, c.Status = true, Cancelled }), want: "1 skipped already_queued"},
-		"closed":                              {candidates: one(func(c *Candidate) { c.Status = ManuallyResolved }), want: "1 skipped not_pending"},
-		"its letter is not there":             {candidates: one(func(c *Candidate) { c.Letter = "" }), want: "1 skipped payload_gone"},
-		"of no topic":                         {candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 skipped no_target"},
-		"of a topic that cannot be":           {candidates: one(func(c *Candidate) { c.Origin.Topic = "a b" }), want: "1 skipped no_target"},
-		"of no topic, with a target":          {request: RedriveRequest{Target: "other"}, candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 new for other"},
-		"to another topic":                    {request: RedriveRequest{Target: "other"}, candidates: []*Candidate{candidate(1)}, want: "1 new for other"},
-		"from where it would go":              {candidates: one(func(c *Candidate) { c.Origin.Topic = "dead" }), want: "1 skipped dead_letter_topic"},
-		"to the group that failed":            {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{record(1, retry)}, want: "1 new for orders.retry"},
-		"to a group that has no topic":        {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{candidate(1)}, want: "1 skipped no_retry_topic"},
+		"a topic that Kafka keeps":          {candidates: one(func(c *Candidate) { c.Origin.Topic = "__consumer_offsets" }), want: "1 skipped reserved_topic"},
+		"a retry topic that Kafka keeps":    {candidates: []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "__x" })}, want: "1 skipped reserved_topic"},
+		"a record of Postrider's own topic": {own: own, candidates: []*Candidate{record(1, life)}, want: "1 skipped reserved_topic"},
+		"an event of Postrider's own":       {own: own, candidates: one(life), want: "1 new for life"},
+		"an event of another source's own": {own: own, candidates: one(func(c *Candidate) {
+			life(c)
+			c.Source = "orders"
+			c.SourceOutboxID, c.OutboxID, c.Episode = c.OutboxID, nil, 1
+		}), want: "1 asked of orders for life"},
+		"an event that its letter does not name": {candidates: one(func(c *Candidate) { c.Source, c.OutboxID, c.Episode = "orders", nil, 1 }), want: "1 skipped gone"},
+		"one that a service wrote there":         {own: own, candidates: one(func(c *Candidate) { life(c); c.Misplaced = true }), want: "1 skipped reserved_topic"},
+		"to Postrider's own topic":               {own: own, request: RedriveRequest{Target: "life"}, candidates: []*Candidate{candidate(1)}, want: "1 skipped reserved_topic"},
+		"by default to the group that failed":    {candidates: []*Candidate{record(1, retry), record(2)}, want: planLines("1 new for orders.retry", "2 new for orders")},
+		"to where it came from":                  {request: RedriveRequest{Target: TargetOrigin}, candidates: []*Candidate{record(1, retry), candidate(2)}, want: planLines("1 new for orders", "2 new for orders")},
+		"to its own topic":                       {candidates: []*Candidate{candidate(1)}, want: "1 new for orders"},
+		"of a task":                              {candidates: one(func(c *Candidate) { c.Subject, c.Status = SubjectTask, Cancelled }), want: "1 skipped task_subject"},
+		"on its way already":                     {candidates: one(func(c *Candidate) { c.UnderWay = true }), want: "1 skipped already_queued"},
+		"on its way, and closed by hand":         {candidates: one(func(c *Candidate) { c.UnderWay, c.Status = true, Cancelled }), want: "1 skipped already_queued"},
+		"closed":                                 {candidates: one(func(c *Candidate) { c.Status = ManuallyResolved }), want: "1 skipped not_pending"},
+		"its letter is not there":                {candidates: one(func(c *Candidate) { c.Letter = "" }), want: "1 skipped payload_gone"},
+		"of no topic":                            {candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 skipped no_target"},
+		"of a topic that cannot be":              {candidates: one(func(c *Candidate) { c.Origin.Topic = "a b" }), want: "1 skipped no_target"},
+		"of no topic, with a target":             {request: RedriveRequest{Target: "other"}, candidates: one(func(c *Candidate) { c.Origin.Topic = "" }), want: "1 new for other"},
+		"to another topic":                       {request: RedriveRequest{Target: "other"}, candidates: []*Candidate{candidate(1)}, want: "1 new for other"},
+		"from where it would go":                 {candidates: one(func(c *Candidate) { c.Origin.Topic = "dead" }), want: "1 skipped dead_letter_topic"},
+		"to the group that failed":               {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{record(1, retry)}, want: "1 new for orders.retry"},
+		"to a group that has no topic":           {request: RedriveRequest{Target: TargetGroup}, candidates: []*Candidate{candidate(1)}, want: "1 skipped no_retry_topic"},
 		"each for itself": {candidates: []*Candidate{candidate(1), candidate(2, func(c *Candidate) { c.Status = Cancelled }), candidate(3)},
 			want: planLines("1 new for orders", "2 skipped not_pending", "3 new for orders")},
 	})
@@ -321,6 +328,12 @@ func TestOutcomeOfARedrive(t *testing.T) {
 	} {
 		if got := c.s.OutcomeOf(c.episode); got != c.want {
 			t.Errorf("%+v after episode %d: %s, want %s", c.s, c.episode, got, c.want)
+		}
+	}
+	for s, want := range map[EventStanding]bool{{"dead_lettered", 1}: true, {"exhausted", 1}: true, {"dead_lettered", 2}: false, {"parked", 1}: false,
+		{"scheduled", 1}: false, {"published", 1}: false, {}: false} {
+		if s.Undone(1) != want || s.Undone(0) {
+			t.Errorf("%+v is undone: %v, want %v", s, s.Undone(1), want)
 		}
 	}
 }

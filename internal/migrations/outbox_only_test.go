@@ -40,9 +40,11 @@ func source(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 
 // calls are calls of all functions that an outbox alone has, each with what it says then.
 var calls = map[string]struct{ sql, says string }{
+	"access_add_audit":             {`select postrider.access_add_audit('a', 'b', 'c', 'd', '{"e": 1, "f": 2}'); select postrider.access_find_audit('b', 'c', 'd', '{"e": 1}')`, `{"e": 1, "f": 2}`},
 	"access_by_hand":               {`select postrider.access_by_hand()`, "f"},
 	"access_check_author":          {`select coalesce(postrider.access_check_author('cli:' || session_user)::text, '')`, ""},
 	"access_owe":                   {`select coalesce(postrider.access_owe('{outbox.skip}', 'event', '{1}')::text, '')`, ""},
+	"access_find_audit":            {`select coalesce(postrider.access_find_audit('b', 'c', 'd', '{}')::text, '')`, ""},
 	"access_purge_audit":           {`select postrider.access_purge_audit('30 days', 10)`, "0"},
 	"access_audit_keep":            {`insert into postrider.access_audit (actor, action, target_type) values ('a', 'b', 'c') returning action; delete from postrider.access_audit`, "postrider: the audit log is only added to"},
 	"access_settle":                {`insert into postrider.access_due (actions, target_type, target_ids) values ('{b}', 'c', '{d}'); set constraints all immediate`, "postrider: b of c d is not in the audit log"},
@@ -63,12 +65,16 @@ var calls = map[string]struct{ sql, says string }{
 	"outbox_merge_receipts":        {`select removed from postrider.outbox_merge_receipts('0 s')`, "0"},
 	"outbox_name_source":           {`select name from postrider.outbox_name_source('orders', 'north')`, "orders"},
 	"outbox_new_identity":          {`select name from postrider.outbox_new_identity('copy')`, "copy"},
+	"outbox_obey":                  {`select answer from postrider.outbox_obey('north', jsonb_build_array(jsonb_build_object('command', 'c', 'kind', 'close', 'outbox_id', 1, 'event_id', (select event_id from postrider.outbox_event where id = 1), 'episode', 1, 'actor', 'a')))`, "closed"},
+	"outbox_obey_one":              {`select answer from postrider.outbox_obey_one('north', jsonb_build_object('command', 'c', 'kind', 'close', 'outbox_id', 1, 'event_id', (select event_id from postrider.outbox_event where id = 1), 'episode', 2, 'actor', 'a'))`, "stale"},
+	"outbox_obey_redrive":          {`select r.answer from postrider.outbox_exception x, postrider.outbox_obey_redrive(x, x.event_id, jsonb_build_object('target', 'orders', 'new_event', gen_random_uuid(), 'redrive', 'e:1', 'max_hops', 3)) r where x.id = 1`, "in_place"},
 	"outbox_publish":               {`select postrider.outbox_publish('t', 'k', '{}', task_uuid => gen_random_uuid(), idempotency_key => 'x') is not null`, "t"},
 	"outbox_publish_bytes":         {`select postrider.outbox_publish_bytes('t', 'k'::text, 'x'::bytea, task_uuid => gen_random_uuid()) is not null`, "t"},
 	"outbox_purge_events":          {`select removed from postrider.outbox_purge_events('0 s', 10); select count(*) from postrider.outbox_event`, "1"},
 	"outbox_purge_exceptions":      {`select removed from postrider.outbox_purge_exceptions('0 s', 10)`, "0"},
 	"outbox_purge_keys":            {`select removed from postrider.outbox_purge_keys('0 s', 10)`, "1"},
 	"outbox_redrive":               {`select postrider.outbox_redrive(1); select state::text from postrider.outbox_exception where id = 1`, "parked"},
+	"outbox_redrive_headers":       {`select postrider.outbox_redrive_headers('{"a": "b", "replay_id": "c"}', '[["d", "e"]]', gen_random_uuid(), null)`, `[["a", "b"], ["d", "e"]]`},
 	"outbox_release":               {`select cause from postrider.outbox_release(1)`, "halted"},
 	"outbox_release_keys":          {`select postrider.outbox_release_keys('{1}')`, "1"},
 	"outbox_returning":             {`select postrider.outbox_redrive(1); select r.episode from postrider.outbox_event e, postrider.outbox_returning(1, e.event_id) r where e.id = 1`, "1"},

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +15,8 @@ import (
 type Requeued struct {
 	// Requeued are on their way, in the order in which they were named.
 	Requeued []uuid.UUID `json:"requeued"`
+	// Asked are the ones of these whose source has not answered yet. It is asked until it does; GET /commands has its answer.
+	Asked []uuid.UUID `json:"asked"`
 	// Skipped are the investigations with which nothing was done, in the same order.
 	Skipped []Skipped `json:"skipped"`
 	// StoppedTasks are the tasks that the requeued events belong to and that the redrive does not bring back; never null.
@@ -118,19 +121,22 @@ type Skipped struct {
 
 // NewRequeued is the outcome for the investigations that were named.
 func NewRequeued(named []uuid.UUID, done dlq.Requeued) Requeued {
-	sent, skipped := map[uuid.UUID]bool{}, map[uuid.UUID]dlq.SkipReason{}
+	sent, skipped := map[uuid.UUID]bool{}, map[uuid.UUID]dlq.Skip{}
 	for _, id := range done.Entries {
 		sent[id] = true
 	}
 	for _, s := range done.Skipped {
-		skipped[s.Entry] = s.Reason
+		skipped[s.Entry] = s
 	}
-	v := Requeued{Requeued: []uuid.UUID{}, Skipped: []Skipped{}, StoppedTasks: each(NewStoppedTask, done.Stopped), Reaches: each(NewReach, done.Reaches)}
+	v := Requeued{Requeued: []uuid.UUID{}, Asked: []uuid.UUID{}, Skipped: []Skipped{}, StoppedTasks: each(NewStoppedTask, done.Stopped), Reaches: each(NewReach, done.Reaches)}
 	for _, id := range named {
 		if sent[id] {
 			v.Requeued = append(v.Requeued, id)
+			if slices.Contains(done.Asked, id) {
+				v.Asked = append(v.Asked, id)
+			}
 		} else if why, is := skipped[id]; is {
-			v.Skipped = append(v.Skipped, Skipped{id, why, why.Explain()})
+			v.Skipped = append(v.Skipped, Skipped{id, why.Reason, why.Explain()})
 		}
 	}
 	return v

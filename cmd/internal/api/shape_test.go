@@ -83,7 +83,7 @@ func TestNothingIsNullOrEmpty(t *testing.T) {
 		"groups":    {api.NewGroupList(dlq.GroupPage{Total: 3, Next: "n"}), `{"items":[],"next":"n","total":3,"total_exact":true}`},
 		"items":     {api.NewItemList(nil, 3), `{"items":[],"next":null}`},
 		"next item": {api.NewItemList([]dlq.Item{{Place: 7, State: "waiting"}, {Place: 8}}, 1), `{"items":[{"item":7,"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","state":"waiting","reason":null,"outcome":null,"successor_uuid":null,"topic":null,"key":null,"event_id":null,"task_uuid":null,"dlq_reason":null,"error_code":null}],"next":"7"}`},
-		"requeued":  {api.NewRequeued(nil, dlq.Requeued{}), `{"requeued":[],"skipped":[],"stopped_tasks":[],"reaches":[],"dry_run":false}`},
+		"requeued":  {api.NewRequeued(nil, dlq.Requeued{}), `{"requeued":[],"asked":[],"skipped":[],"stopped_tasks":[],"reaches":[],"dry_run":false}`},
 		"no code":   {api.NewStats(dlq.Stats{ByErrorCode: map[string]int64{"": 2, "UNKNOWN": 1}}).ByErrorCode, `{"UNKNOWN":3}`},
 		"stats":     {api.NewStats(dlq.Stats{}), `{"total":0,"by_reason":{},"last_24h":0,"reasons":[],"pending":0,"by_error_code":{},"oldest_pending_at":null,"recent":[]}`},
 		"fetched":   {api.NewFetched(dlq.Fetched{}), `{"dlq_entry_uuid":"00000000-0000-0000-0000-000000000000","letter_id":null,"state":null,"gone_at":null,"explanation":"nothing to fetch: its message is in the letter, or in the outbox","error":null}`},
@@ -155,8 +155,8 @@ func TestLettersAreRevealedAlone(t *testing.T) {
 func TestRequeuedKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	a, b, c, d := uuid.New(), uuid.New(), uuid.New(), uuid.New()
-	got := api.NewRequeued([]uuid.UUID{a, b, c, d}, dlq.Requeued{Entries: []uuid.UUID{c, a}, Skipped: []dlq.Skip{{Entry: d, Reason: dlq.AlreadyQueued}, {Entry: b, Reason: dlq.TaskSubject}}})
-	if want := (api.Requeued{Requeued: []uuid.UUID{a, c}, Skipped: []api.Skipped{{ID: b, Reason: dlq.TaskSubject, Explanation: dlq.TaskSubject.Explain()},
+	got := api.NewRequeued([]uuid.UUID{a, b, c, d}, dlq.Requeued{Entries: []uuid.UUID{c, a}, Asked: []uuid.UUID{c}, Skipped: []dlq.Skip{{Entry: d, Reason: dlq.AlreadyQueued}, {Entry: b, Reason: dlq.TaskSubject}}})
+	if want := (api.Requeued{Requeued: []uuid.UUID{a, c}, Asked: []uuid.UUID{c}, Skipped: []api.Skipped{{ID: b, Reason: dlq.TaskSubject, Explanation: dlq.TaskSubject.Explain()},
 		{ID: d, Reason: dlq.AlreadyQueued, Explanation: dlq.AlreadyQueued.Explain()}}, StoppedTasks: []api.StoppedTask{}, Reaches: []api.Reach{}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

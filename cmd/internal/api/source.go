@@ -40,6 +40,10 @@ type Source struct {
 	Holds int64 `json:"holds"`
 	// OldestDueSeconds is the age of the oldest event that should have gone by now; 0 where there is none.
 	OldestDueSeconds float64 `json:"oldest_due_seconds"`
+	// WaitingCommands is how many commands of the desk it has not answered; null where no desk was asked.
+	WaitingCommands *int64 `json:"waiting_commands"`
+	// OldestCommandAt is when the oldest of these was written; null where there is none.
+	OldestCommandAt *time.Time `json:"oldest_command_at"`
 }
 
 // Sources are the sources that the settings name, as one look at each found them.

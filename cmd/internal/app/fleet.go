@@ -48,7 +48,9 @@ type fleet struct {
 	work    map[string]*sourceWork // what this process works on, or lets go of
 	knocks  map[string]*knocking   // of sources of other processes
 	ids     map[uuid.UUID]string   // names by identity, of what is open here
-	refused string                 // why the settings were not taken; empty if they were
+	// commander sends the desk's commands to them; nil without a desk.
+	commander *commander
+	refused   string // why the settings were not taken; empty if they were
 }
 
 // knocking is what this process found out about a source of another process.
@@ -68,6 +70,9 @@ func (a *App) makeFleet(context.Context) error {
 		return err
 	}
 	a.fleet = f
+	if err := f.makeCommander(); err != nil {
+		return err
+	}
 	limit := a.options.Config.Outbox.PublishTimeout + config.SettleTime + time.Second
 	a.parts = append(a.parts, part{name: "sources", limit: limit, run: f.run})
 	return nil
@@ -92,6 +97,9 @@ func (f *fleet) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { f.members.run(ctx, f.home) })
 	beside.Go(func() { f.watchSettings(ctx) })
+	if f.commander != nil {
+		beside.Go(func() { f.commander.run(ctx) })
+	}
 	loop.Every(ctx, fleetPause, f.pass)
 	beside.Wait()
 	f.mu.Lock()

@@ -178,7 +178,7 @@ func TestSourcesOfOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	reasons := map[string]string{}
-	for _, l := range LookAtSources(t.Context(), c).Items {
+	for _, l := range LookAtSources(t.Context(), c, nil).Items {
 		if reasons[l.Name] = api.OrZero(l.Reason); l.OK != l.Led {
 			t.Errorf("%s: ok %v, led %v", l.Name, l.OK, l.Led)
 		}

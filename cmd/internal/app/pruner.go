@@ -72,6 +72,7 @@ func (a *App) pruneDesk(p *pruner) {
 	c := a.options.Config
 	p.add("investigation", days(c.DLQ.RetentionDays), 500, a.services.Redriver.ForgetClosed)
 	p.add("operation", days(c.DLQ.OperationRetentionDays), 5000, a.services.Redriver.ForgetOperations)
+	p.add("command", days(c.DLQ.OperationRetentionDays), 5000, a.services.Redriver.ForgetCommands)
 	p.add("answer", c.HTTP.IdempotencyTTL, 1000, a.services.Access.PurgeAnswers)
 	p.add("session", days(1), 1000, a.services.Access.PurgeSessions) // the audit log says all that an ended one could
 }
@@ -91,7 +92,7 @@ func (p *pruner) add(kind string, keep time.Duration, limit int, remove func(con
 func (p *pruner) register(reg prometheus.Registerer) error {
 	p.rows = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "postrider_pruned_total",
-		Help: "What retention removed at the desk, by kind: closed investigations with the messages of their dead letters, ended operations, rows of the audit log, answers to requests with an Idempotency-Key, ended sessions of the web console and links to it.",
+		Help: "What retention removed at the desk, by kind: closed investigations with the messages of their dead letters, ended operations, commands that sources have answered, rows of the audit log, answers to requests with an Idempotency-Key, ended sessions of the web console and links to it.",
 	}, []string{"kind"})
 	p.errors = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "postrider_prune_errors_total",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -72,6 +73,9 @@ type sourceWork struct {
 	log    *slog.Logger
 	stop   context.CancelFunc
 	done   chan struct{}
+	// commands says that the desk has commands for it; connected is whether they can be sent.
+	commands  chan struct{}
+	connected atomic.Bool
 
 	mu      sync.Mutex
 	state   SourceState
@@ -83,7 +87,7 @@ type sourceWork struct {
 func (f *fleet) begin(ctx context.Context, s config.Source) *sourceWork {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w := &sourceWork{fleet: f, source: s, log: f.log.With("source", s.Name), stop: stop, done: make(chan struct{}), state: SourceOpening,
-		failing: map[string]error{}}
+		commands: make(chan struct{}, 1), failing: map[string]error{}}
 	go func() {
 		defer close(w.done)
 		defer stop()
@@ -123,6 +127,7 @@ func (w *sourceWork) carry(ctx context.Context) (opened bool, err error) {
 	w.opened(SourceStandby)
 	var beside sync.WaitGroup
 	beside.Go(func() { w.prune(ctx, k) })
+	beside.Go(func() { w.command(ctx, k.pool) })
 	err = k.engine.Run(ctx)
 	beside.Wait()
 	return true, err
@@ -149,6 +154,11 @@ func (w *sourceWork) wake(ctx context.Context) error {
 	defer release()
 	defer w.set(SourceAsleep)
 	w.opened(SourceStandby)
+	if w.fleet.commander != nil {
+		if err := w.commandNow(ctx, k.pool); err != nil && ctx.Err() == nil {
+			w.log.Warn("commands did not reach the source; they are sent when it wakes up again", "err", err)
+		}
+	}
 	for _, act := range []func(context.Context, relay.ActionOptions) (relay.ActionResult, error){k.engine.ProcessPending, k.engine.ProcessRetries} {
 		if _, err := act(ctx, relay.ActionOptions{}); err != nil {
 			return err

@@ -17,8 +17,9 @@ import (
 // looksAtOnce is how many databases are looked at at the same time.
 const looksAtOnce = 16
 
-// LookAtSources looks at the database of each source, in the order of names. What is wrong with one is in its own look.
-func LookAtSources(ctx context.Context, c config.Config) api.Sources {
+// LookAtSources looks at the database of each source, in the order of names. What is wrong with one is in its own look. If desk is
+// not nil, it says how many commands each has not answered.
+func LookAtSources(ctx context.Context, c config.Config, desk *Services) api.Sources {
 	began := time.Now().UTC()
 	looks := make([]api.Source, len(c.Sources))
 	free := make(chan struct{}, looksAtOnce)
@@ -31,12 +32,13 @@ func LookAtSources(ctx context.Context, c config.Config) api.Sources {
 		})
 	}
 	all.Wait()
+	addCommands(ctx, looks, desk)
 	return api.Sources{List: api.ListOf(looks, ""), LookedAt: began}
 }
 
 // lookAtSources is LookAtSources for the sources of this process. A look that was given up is an error.
 func (a *App) lookAtSources(ctx context.Context) (api.Sources, error) {
-	found := LookAtSources(ctx, a.settingsNow())
+	found := LookAtSources(ctx, a.settingsNow(), a.services)
 	return found, ctx.Err()
 }
 
@@ -49,6 +51,29 @@ func (a *App) settingsNow() config.Config {
 		c.Sources = a.fleet.sources
 	}
 	return c
+}
+
+// addCommands adds what the desk knows to looks. A desk that cannot be asked leaves that unknown.
+func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
+	if desk == nil {
+		return
+	}
+	names := make([]string, len(looks))
+	for i := range looks {
+		names[i] = looks[i].Name
+	}
+	waiting, err := desk.Redriver.WaitingCommands(ctx, names)
+	if err != nil {
+		return
+	}
+	for i := range looks {
+		looks[i].WaitingCommands = new(int64)
+		for _, w := range waiting {
+			if w.Source == looks[i].Name {
+				*looks[i].WaitingCommands, looks[i].OldestCommandAt = w.Count, api.TimeOrNull(w.Oldest)
+			}
+		}
+	}
 }
 
 func lookAt(ctx context.Context, c config.Config, s config.Source) api.Source {
@@ -104,7 +129,7 @@ func sourceFinding(l api.Source) doctor.Finding {
 
 // addSources adds the looks at the sources to a report.
 func addSources(ctx context.Context, c config.Config, r *doctor.Report) {
-	for _, l := range LookAtSources(ctx, c).Items {
+	for _, l := range LookAtSources(ctx, c, nil).Items {
 		f := sourceFinding(l)
 		r.Findings = append(r.Findings, f)
 		switch f.Verdict {

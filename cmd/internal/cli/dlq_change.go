@@ -237,6 +237,9 @@ func requeuedTable(w io.Writer, v api.Requeued) error {
 		what = "would be sent"
 	}
 	fmt.Fprintf(w, "%d %s, %d skipped.\n", len(v.Requeued), what, len(v.Skipped))
+	if len(v.Asked) > 0 && !v.DryRun {
+		fmt.Fprintf(w, "The sources of %d of them were asked, and have not answered yet; they are asked until they do.\n", len(v.Asked))
+	}
 	showReaches(w, v.Reaches)
 	for _, t := range v.StoppedTasks {
 		fmt.Fprintf(w, "Note: %s.\n", t.Explanation)

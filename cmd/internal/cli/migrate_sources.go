@@ -121,7 +121,7 @@ func (c *commands) runner(conn *pgx.Conn, all []migrations.Room, named []migrati
 // canCarry reports why the relay of this binary could not carry a source, as `postrider sources` does.
 func (c *commands) canCarry(ctx context.Context, cfg config.Config, s config.Source) error {
 	cfg.Sources = []config.Source{s}
-	if look := app.LookAtSources(ctx, cfg).Items[0]; !look.OK {
+	if look := app.LookAtSources(ctx, cfg, nil).Items[0]; !look.OK {
 		return errors.New("it is migrated and cannot be carried: " + api.OrZero(look.Error))
 	}
 	return nil

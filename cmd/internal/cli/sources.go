@@ -21,7 +21,8 @@ func (c *commands) sources() *cobra.Command {
 		Short: "Look at every database whose outbox is carried beside that of database.url",
 		Long: `Connects to each source of the settings, and shows whether a relay leads it, how much waits there, and
 what is wrong with it, in a word: away, slow, full, read_only, login, rights, connections, no_database, schema,
-version, name, rewound or error. Give it the settings of postrider serve (--config FILE).
+version, name, rewound or error. With database.url it also says which commands of the desk a source has not
+answered. Give it the settings of postrider serve (--config FILE).
 
 Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or setting.`,
 		Args: exactly(),
@@ -36,7 +37,18 @@ Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or 
 			if len(cfg.Sources) == 0 {
 				return usagef("the settings have no sources; name them in the section sources of the file, or in the folder that its sources_dir names (--config FILE)")
 			}
-			found := app.LookAtSources(cmd.Context(), cfg)
+			var desk *app.Services
+			if cfg.Database.URL != "" {
+				pool, err := app.OpenPool(cmd.Context(), cfg.Database, 1)
+				if err != nil {
+					return err
+				}
+				defer pool.Close()
+				if desk, err = app.NewServices(pool, cfg); err != nil {
+					return err
+				}
+			}
+			found := app.LookAtSources(cmd.Context(), cfg, desk)
 			looks := found.Items
 			if err := out.print(c.stdout, found, func(w io.Writer) error { return sourcesTable(w, looks) }); err != nil {
 				return err
@@ -78,6 +90,12 @@ func sourcesTable(w io.Writer, looks []api.Source) error {
 	for _, l := range looks {
 		if !l.OK {
 			fmt.Fprintf(w, "\n%s (%s): %s\n", l.Name, visible(l.Origin), visible(api.OrZero(l.Error)))
+		}
+	}
+	for _, l := range looks {
+		if n := api.OrZero(l.WaitingCommands); n > 0 {
+			fmt.Fprintf(w, "\n%s has not answered %s of the desk, the oldest for %s.\n", l.Name, plural.Of(int(n), "command", "commands"),
+				time.Since(api.OrZero(l.OldestCommandAt)).Round(time.Second))
 		}
 	}
 	if wrong > 0 {

@@ -331,8 +331,10 @@ func changeLetter(v *visit) (string, error) {
 // sendLetter sends one message again, changed where the form says how. A refusal shows what the form had.
 func sendLetter(v *visit) (string, error) {
 	back := "/investigations/" + v.id()
-	err := v.send()
-	if err == nil {
+	asked, err := v.send()
+	if err == nil && asked {
+		v.say("Its source was asked to send it, and has not answered yet. It is asked until it does.")
+	} else if err == nil {
 		v.say("It is sent. It closes by itself when it arrives.")
 	} else if v.FormValue("what") == "edit" {
 		v.keepEdit(err)
@@ -340,7 +342,8 @@ func sendLetter(v *visit) (string, error) {
 	return back, err
 }
 
-func (v *visit) send() error {
+// send reports whether the source was asked, and has not answered yet.
+func (v *visit) send() (asked bool, err error) {
 	body := map[string]any{"ids": []string{v.PathValue("id")}}
 	if v.FormValue("what") == "edit" {
 		edit := map[string]any{}
@@ -350,7 +353,7 @@ func (v *visit) send() error {
 		if v.Form.Has("headers") {
 			headers, err := parseHeaderLines(v.FormValue("headers"))
 			if err != nil {
-				return err
+				return false, err
 			}
 			edit["headers"] = append([][]string{}, headers...)
 		}
@@ -358,9 +361,13 @@ func (v *visit) send() error {
 	}
 	done, err := ask[api.Requeued](v, http.MethodPost, "/dlq/requeue", nil, body)
 	if err == nil && len(done.Skipped) > 0 {
-		err = &httpapi.Error{Code: httpapi.Conflict, Message: "It was not sent. " + whySkipped(done.Skipped[0].Reason)}
+		why := whySkipped(done.Skipped[0].Reason)
+		if done.Skipped[0].Reason == dlq.SourceAway { // it says since when
+			why = sentence(done.Skipped[0].Explanation)
+		}
+		err = &httpapi.Error{Code: httpapi.Conflict, Message: "It was not sent. " + why}
 	}
-	return err
+	return len(done.Asked) > 0, err
 }
 
 // keepEdit shows the page of an investigation with the form as it was sent, and why it was refused. Where the message cannot be

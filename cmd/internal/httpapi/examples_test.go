@@ -221,6 +221,9 @@ func (s *showing) cluster() {
 	s.show("GET", "/doctor", "")
 	s.show("GET", "/sources", "")
 	s.show("GET", "/sources/orders", "")
+	id := s.record(dlq.Decode(dlqtest.From("orders", dlqtest.Event(31, 1))))
+	s.ask("PATCH", "/dlq/"+id, `{"resolution_status": "cancelled"}`).is(200)
+	s.show("GET", "/commands?source=orders&state=waiting", "")
 }
 
 func (s *showing) operations() {

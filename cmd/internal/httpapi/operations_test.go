@@ -35,6 +35,7 @@ func TestEveryOperationAndEveryDocumentedAnswer(t *testing.T) {
 	r.driveFetch()
 	r.drivePurge()
 	r.driveGroups()
+	r.driveCommands()
 	r.driveOperations()
 	r.driveTasks()
 	r.driveArchive()

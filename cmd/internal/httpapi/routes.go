@@ -63,6 +63,8 @@ func (s *Services) Routes() []Route {
 		{post, "/groups/{id}/comments", access.Resolve, 1, s.addComment(groupThread), commentBody{}, Created{api.Comment{}}},
 		{del, "/groups/{id}/comments/{comment}", access.Resolve, 1, s.deleteComment(groupThread), nil, api.Comment{}},
 
+		{get, "/commands", access.Read, 1, s.listCommands, nil, api.List[api.Command]{}},
+
 		{get, "/operations", access.Read, 1, s.listOperations, nil, api.List[api.Operation]{}},
 		{post, "/operations", access.Redrive, redriveCost, s.planOperation, planBody{}, Created{api.Operation{}}},
 		{get, "/operations/{id}", access.Read, 1, s.getOperation, nil, api.OperationDetail{}},

@@ -101,11 +101,16 @@ func untilWaitingOr[T any](t *testing.T, r *redriving, ended chan T) bool {
 func TestARedriveEndsWhileItsInvestigationGoes(t *testing.T) {
 	t.Parallel()
 	end := func(ctx context.Context, r *redriving, tx pgx.Tx) error {
-		open, err := openRedrives(ctx, tx, 0, "", 10)
+		open, err := openRedrives(ctx, tx, dlq.MainSource, 0, "", 10)
 		if err != nil {
 			return err
 		}
-		done, err := endRedrives(ctx, tx, open)
+		standings, err := eventStandings(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }), column(open, func(o openRedrive) uuid.UUID { return o.Event }))
+		if err != nil {
+			return err
+		}
+		ids, outcomes := endsOf(open, standings, false)
+		done, err := endRedrives(ctx, tx, ids, outcomes)
 		if err != nil || len(done) != 1 {
 			return errors.Join(err, errors.New("not one redrive ended"))
 		}

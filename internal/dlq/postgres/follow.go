@@ -9,14 +9,20 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/internal/dlq"
 )
 
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
 // eventStandings returns how events stand, in the order of their ids.
-func eventStandings(ctx context.Context, tx pgx.Tx, ids []int64, events []uuid.UUID) ([]dlq.EventStanding, error) {
+func eventStandings(ctx context.Context, outbox querier, ids []int64, events []uuid.UUID) ([]dlq.EventStanding, error) {
 	const doing = "look at the events of investigations"
-	rows, err := tx.Query(ctx, redriveStanding, ids, events)
+	rows, err := outbox.Query(ctx, redriveStanding, ids, events)
 	if err != nil {
 		return nil, translate(doing, err)
 	}
@@ -60,14 +66,27 @@ func (p *redriveCursor) set(outboxID int64, redrive string) {
 // followPatience is how long a call of Follow begins portions for.
 const followPatience = 500 * time.Millisecond
 
-// Follow implements dlq.Operations. It goes through all open redrives, limit of them in a transaction, or as far as it
-// gets within its patience: while a broker is away very many may be on their way, and none of them ends.
+// following is what follows the redrives of one source.
+type following struct {
+	source string
+	// database is that of the source; nil is the desk's own.
+	database *pgxpool.Pool
+	cursor   *redriveCursor
+}
+
+// Follow implements dlq.Operations, for the desk's own outbox.
 func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Followed, error) {
+	return r.followAll(ctx, following{dlq.MainSource, nil, &r.follow}, limit, resolve)
+}
+
+// followAll goes through all open redrives of a source, limit of them in a transaction, or as far as it gets within its patience:
+// while a broker is away very many may be on their way, and none of them ends.
+func (r *Redriver) followAll(ctx context.Context, w following, limit int, resolve bool) (dlq.Followed, error) {
 	var all dlq.Followed
-	fromID, fromAfter := r.follow.get()
+	fromID, fromAfter := w.cursor.get()
 	began, wrapped := time.Now(), fromID == 0 && fromAfter == ""
 	for {
-		f, seen, err := r.followSome(ctx, limit, resolve)
+		f, seen, err := r.followSome(ctx, w, limit, resolve)
 		all.Delivered += f.Delivered
 		all.CameBack += f.CameBack
 		if err != nil {
@@ -81,7 +100,7 @@ func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Fol
 			continue
 		}
 		// The end: once more from the beginning, if this call did not begin there.
-		r.follow.set(0, "")
+		w.cursor.set(0, "")
 		if wrapped {
 			return all, nil
 		}
@@ -90,22 +109,26 @@ func (r *Redriver) Follow(ctx context.Context, limit int, resolve bool) (dlq.Fol
 }
 
 // followSome looks at the next redrives, limit at most.
-func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f dlq.Followed, seen int, err error) {
+func (r *Redriver) followSome(ctx context.Context, w following, limit int, resolve bool) (f dlq.Followed, seen int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	fromID, fromAfter := r.follow.get()
-	id, after := fromID, fromAfter
+	id, after := w.cursor.get()
+	open, standings, err := r.lookAtRedrives(ctx, w, id, after, limit)
+	if err != nil {
+		return dlq.Followed{}, 0, err
+	}
+	if seen = len(open); seen > 0 {
+		last := open[seen-1]
+		id, after = last.OutboxID, last.ID
+	}
+	ends, outcomes := endsOf(open, standings, w.database != nil)
+	if len(ends) == 0 {
+		w.cursor.set(id, after)
+		return dlq.Followed{}, seen, nil
+	}
 	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		f, id, after = dlq.Followed{}, fromID, fromAfter
-		open, err := openRedrives(ctx, tx, id, after, limit)
-		if err != nil {
-			return err
-		}
-		if seen = len(open); seen > 0 {
-			last := open[seen-1]
-			id, after = last.OutboxID, last.ID
-		}
-		ended, err := endRedrives(ctx, tx, open)
+		f = dlq.Followed{}
+		ended, err := endRedrives(ctx, tx, ends, outcomes)
 		if err != nil || len(ended) == 0 {
 			return err
 		}
@@ -133,15 +156,15 @@ func (r *Redriver) followSome(ctx context.Context, limit int, resolve bool) (f d
 	if err != nil {
 		return dlq.Followed{}, 0, err
 	}
-	r.follow.set(id, after)
+	w.cursor.set(id, after)
 	return f, seen, nil
 }
 
 func redriveID(e dlq.EndedRedrive) string { return e.Redrive }
 
 // openRedrives reads redrives on their way after a cursor.
-func openRedrives(ctx context.Context, tx pgx.Tx, id int64, after string, limit int) ([]openRedrive, error) {
-	rows, err := tx.Query(ctx, redriveOpen, id, after, limit)
+func openRedrives(ctx context.Context, tx pgx.Tx, source string, id int64, after string, limit int) ([]openRedrive, error) {
+	rows, err := tx.Query(ctx, redriveOpen, id, after, limit, source)
 	if err != nil {
 		return nil, translate("look for redrives on their way", err)
 	}
@@ -149,25 +172,47 @@ func openRedrives(ctx context.Context, tx pgx.Tx, id int64, after string, limit 
 	return open, translate("look for redrives on their way", err)
 }
 
-// endRedrives writes the outcomes of the redrives that ended, and returns these.
-func endRedrives(ctx context.Context, tx pgx.Tx, open []openRedrive) ([]dlq.EndedRedrive, error) {
-	if len(open) == 0 {
-		return nil, nil
+// lookAtRedrives reads redrives on their way after a cursor, and how their events stand. While another database is asked no
+// transaction is open in this one.
+func (r *Redriver) lookAtRedrives(ctx context.Context, w following, id int64, after string, limit int) (open []openRedrive, standings []dlq.EventStanding, err error) {
+	look := func(ctx context.Context, outbox querier) (err error) {
+		if len(open) > 0 {
+			standings, err = eventStandings(ctx, outbox, column(open, func(o openRedrive) int64 { return o.OutboxID }),
+				column(open, func(o openRedrive) uuid.UUID { return o.Event }))
+		}
+		return err
 	}
-	standings, err := eventStandings(ctx, tx, column(open, func(o openRedrive) int64 { return o.OutboxID }),
-		column(open, func(o openRedrive) uuid.UUID { return o.Event }))
-	if err != nil {
-		return nil, err
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) (err error) {
+		if open, err = openRedrives(ctx, tx, w.source, id, after, limit); err != nil || w.database != nil {
+			return err
+		}
+		return look(ctx, tx)
+	})
+	if err != nil || w.database == nil {
+		return open, standings, err
 	}
-	var ids, outcomes []string
+	ctx, cancel := context.WithTimeout(ctx, obeyLimit)
+	defer cancel()
+	return open, standings, look(ctx, w.database)
+}
+
+// endsOf returns the redrives that ended, and their outcomes. There the events are in another database, which can be set back
+// without this one.
+func endsOf(open []openRedrive, standings []dlq.EventStanding, there bool) (ids, outcomes []string) {
 	for i, o := range open {
-		if outcome := standings[i].OutcomeOf(o.Episode); outcome != dlq.Queued {
-			ids, outcomes = append(ids, o.ID), append(outcomes, string(outcome))
+		outcome := string(standings[i].OutcomeOf(o.Episode))
+		if there && standings[i].Undone(o.Episode) {
+			outcome = dlq.RedriveUndone
+		}
+		if outcome != string(dlq.Queued) {
+			ids, outcomes = append(ids, o.ID), append(outcomes, outcome)
 		}
 	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
+	return ids, outcomes
+}
+
+// endRedrives writes the outcomes of redrives, and returns the ones that had none.
+func endRedrives(ctx context.Context, tx pgx.Tx, ids, outcomes []string) ([]dlq.EndedRedrive, error) {
 	rows, err := tx.Query(ctx, redriveEnd, ids, outcomes)
 	if err != nil {
 		return nil, translate("note what became of redrives", err)

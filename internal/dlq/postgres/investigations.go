@@ -245,8 +245,8 @@ func lockPurged(ctx context.Context, tx pgx.Tx, p dlq.Purge, entries []uuid.UUID
 	return found, translate(doing, err)
 }
 
-// purgeEntries removes investigations that the caller has locked. An investigation that holds a key is left, unless
-// release says to let its key go: released are the events that held one.
+// purgeEntries removes investigations that the caller has locked. An investigation that holds a key, or may hold one in another
+// source, is left, unless release says to let its key go: released are the events that held one here.
 func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found []uuid.UUID, release bool) (gone, holding []uuid.UUID, released []int64, err error) {
 	events, err := haltingEvents(ctx, tx, exceptions, found)
 	if err != nil {
@@ -257,8 +257,11 @@ func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found [
 		if err := exceptions.ReleaseKeys(ctx, tx, released); err != nil {
 			return nil, nil, nil, err
 		}
-	} else if len(events) > 0 {
-		holds := map[uuid.UUID]bool{}
+	} else if !release {
+		holds, err := pendingOfSources(ctx, tx, found)
+		if err != nil {
+			return nil, nil, nil, err
+		}
 		for _, entry := range events {
 			holds[entry] = true
 		}
@@ -276,6 +279,19 @@ func purgeEntries(ctx context.Context, tx pgx.Tx, exceptions Exceptions, found [
 		return nil, nil, nil, translate("purge investigations", err)
 	}
 	return found, holding, released, nil
+}
+
+// pendingOfSources are the pending investigations of events of other sources among these.
+func pendingOfSources(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) (map[uuid.UUID]bool, error) {
+	const doing = "look for investigations of other sources"
+	rows, err := tx.Query(ctx, purgeOfSources, entries)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	found := map[uuid.UUID]bool{}
+	var entry uuid.UUID
+	_, err = pgx.ForEachRow(rows, []any{&entry}, func() error { found[entry] = true; return nil })
+	return found, translate(doing, err)
 }
 
 // transact runs f in a transaction that is bounded in time.

@@ -154,7 +154,7 @@ func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o dlq.Operation,
 		return err
 	}
 	plan.LeaveForLater(operationBytes)
-	if err := r.carryOut(ctx, tx, plan); err != nil {
+	if _, err := r.carryOut(ctx, tx, plan); err != nil {
 		return err
 	}
 	for _, c := range plan.Candidates {

@@ -127,6 +127,16 @@ var (
 	redriveForget       = query("redrive_forget")
 	redriveList         = query("redrive_list")
 
+	commandUnanswered = query("command_unanswered")
+	commandAnswer     = query("command_answer")
+	commandDue        = query("command_due")
+	commandOldest     = query("command_oldest")
+	commandWait       = query("command_wait")
+	commandList       = query("command_list")
+	commandForget     = query("command_forget")
+
+	purgeOfSources          = query("purge_of_sources")
+	operationRefused        = query("operation_refused")
 	operationOwnTopic       = query("operation_own_topic")
 	operationOld            = query("operation_old")
 	operationForgetItems    = query("operation_forget_items")
@@ -164,6 +174,8 @@ const (
 	redriveNote      = `select postrider.dlq_note_redrives($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	redriveAmend     = `select postrider.dlq_amend($1, $2, $3, $4::text::jsonb)`
 	redriveStanding  = `select s.place, s.state, s.episode from postrider.outbox_standing($1::bigint[], $2::uuid[]) s`
+	sourceAsk        = `select a.command from postrider.dlq_ask_source($1, $2, $3, $4, $5, $6, $7, $8::text[]::jsonb[]) a`
+	outboxObey       = `select o.place, o.answer, coalesce(o.event, 0), coalesce(o.detail, '') from postrider.outbox_obey($1, $2::text::jsonb) o`
 	entryChange      = `select postrider.dlq_change_entry($1, $2, $3, $4, $5, $6, $7)`
 	groupChange      = `select postrider.dlq_change_group($1, $2, $3, $4, $5)`
 	commentInsert    = `select c.dlq_comment_id, c.created_at from postrider.dlq_insert_comment($1, $2, $3, $4, $5) c`

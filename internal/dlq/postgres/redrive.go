@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -76,7 +77,13 @@ type Redriver struct {
 	redactor *dlq.Redactor
 	// follow is how far Follow has come.
 	follow redriveCursor
-	tracer trace.Tracer // nil makes no spans
+	// followed is that for each other source, by its name.
+	followed sync.Map
+	// commanded is called when commands were written.
+	commanded func()
+	// patience is how long a request waits for what sources answer.
+	patience time.Duration
+	tracer   trace.Tracer // nil makes no spans
 }
 
 var (
@@ -90,8 +97,11 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 		return nil, err
 	}
 	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, timeout: cfg.Timeout, redactor: cfg.Redactor,
-		tracer: tracerOf(cfg.TracerProvider)}, nil
+		tracer: tracerOf(cfg.TracerProvider), patience: answerPatience}, nil
 }
+
+// OnCommands has f called whenever a person's request has written commands for sources. It is called before the first request.
+func (r *Redriver) OnCommands(f func()) { r.commanded = f }
 
 // Redrive implements dlq.Redriver.
 func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Requeued, error) {
@@ -102,6 +112,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	defer cancel()
 	var done dlq.Requeued
 	var span redriveSpan
+	var commands []uuid.UUID
 	ctx = span.begin(ctx, r.tracer, len(req.Entries), req.Target, req.Operation)
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
 		locked, err := lockEntries(ctx, tx, redriveLock, req.Entries)
@@ -118,7 +129,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if err := plan.Refusal(); err != nil {
 			return err
 		}
-		if err := r.carryOut(ctx, tx, plan); err != nil {
+		if commands, err = r.carryOut(ctx, tx, plan); err != nil {
 			return err
 		}
 		if err := span.treated(ctx, tx, plan.Sent()); err != nil {
@@ -140,6 +151,12 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	span.end(err)
 	if err != nil {
 		return dlq.Requeued{}, err
+	}
+	if len(commands) > 0 {
+		if r.commanded != nil {
+			r.commanded()
+		}
+		r.awaitAnswers(ctx, commands, &done)
 	}
 	return done, nil
 }
@@ -191,6 +208,9 @@ func (r *Redriver) foresee(ctx context.Context, tx pgx.Tx, req dlq.RedriveReques
 	}
 	for _, c := range plan.CheckKeys(halting, behind) {
 		c.RedrivenInPlace()
+	}
+	if err := skipAway(ctx, tx, plan); err != nil {
+		return nil, err
 	}
 	return plan, checkContents(ctx, tx, req, plan.NewEvents())
 }
@@ -291,7 +311,7 @@ func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
 	var readable string
 	err := row.Scan(&c.Entry, &c.Subject, &c.Status, &c.UnderWay, &letter, &event, &c.Episode,
 		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &group, &retryTopic, &c.Misplaced, &c.Hops,
-		&c.Unreadable, &readable, &c.Bytes, &task, &c.Source)
+		&c.Unreadable, &readable, &c.Bytes, &task, &c.Source, &c.SourceOutboxID)
 	if err != nil {
 		return nil, err
 	}
@@ -309,13 +329,14 @@ func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
 	return c, nil
 }
 
-// carryOut sends the messages of a plan in the transaction of the caller, who writes the audit log.
-func (r *Redriver) carryOut(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
+// carryOut sends the messages of a plan in the transaction of the caller, who writes the audit log. What other sources are asked to
+// send it writes down: it returns these commands.
+func (r *Redriver) carryOut(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) ([]uuid.UUID, error) {
 	if err := checkOutbox(ctx, tx, p); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.redriveInPlace(ctx, tx, p); err != nil {
-		return err
+		return nil, err
 	}
 	fresh := p.NewEvents()
 	for _, c := range fresh {
@@ -323,10 +344,13 @@ func (r *Redriver) carryOut(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) 
 	}
 	for _, portion := range portions(fresh, statementBytes, (*dlq.Candidate).Size) {
 		if err := enqueueByHalves(ctx, tx, p, portion); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return insertRedrives(ctx, tx, p)
+	if err := insertRedrives(ctx, tx, p); err != nil {
+		return nil, err
+	}
+	return askSources(ctx, tx, p)
 }
 
 // checkOutbox tells a plan how its events stand in the outbox.
@@ -415,72 +439,4 @@ func headersJSON(c *dlq.Candidate) *string {
 	}
 	text := string(message.MarshalHeaders(c.Headers))
 	return &text
-}
-
-// enqueueByHalves writes new events in their order. An event that the outbox refuses for its content is found by halves:
-// all but a few of the others go in with one statement, and each event after the events before it.
-func enqueueByHalves(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan, fresh []*dlq.Candidate) error {
-	err := enqueue(ctx, tx, p, fresh)
-	if !isRefused(err) {
-		return err
-	}
-	if len(fresh) == 1 {
-		fresh[0].Skip = dlq.Refused
-		return nil
-	}
-	half := len(fresh) / 2
-	if err := enqueueByHalves(ctx, tx, p, fresh[:half]); err != nil {
-		return err
-	}
-	return enqueueByHalves(ctx, tx, p, fresh[half:])
-}
-
-// enqueue writes new events in their order with one statement, all or none.
-func enqueue(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan, fresh []*dlq.Candidate) error {
-	payload, edited := p.Request.Edit.Replacement()
-	byEvent := make(map[uuid.UUID]*dlq.Candidate, len(fresh))
-	for _, c := range fresh {
-		byEvent[c.NewEvent] = c
-	}
-	type C = *dlq.Candidate
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
-		rows, err := tx.Query(ctx, redriveEnqueue,
-			column(fresh, func(c C) string { return c.Letter }),
-			column(fresh, func(c C) uuid.UUID { return c.NewEvent }),
-			column(fresh, func(c C) string { return c.Target }),
-			column(fresh, headersJSON), edited, payload, traceparentOf(ctx))
-		if err != nil {
-			return err
-		}
-		var event uuid.UUID
-		var id int64
-		_, err = pgx.ForEachRow(rows, []any{&event, &id}, func() error {
-			c := byEvent[event]
-			if c.Skip = refusalOf(id); c.Skip == "" {
-				c.NewID = id
-			}
-			return nil
-		})
-		return err
-	})
-	return translate("enqueue redriven messages", err)
-}
-
-// insertRedrives records the redrives of a plan.
-func insertRedrives(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
-	sent := p.Sent()
-	if len(sent) == 0 {
-		return nil
-	}
-	type C = *dlq.Candidate
-	_, err := tx.Exec(ctx, redriveNote, nullUUID(p.Request.Operation), p.Request.Actor,
-		column(sent, func(c C) uuid.UUID { return c.Entry }),
-		column(sent, func(c C) string { return c.Letter }),
-		column(sent, func(c C) int64 { return c.NewID }),
-		column(sent, func(c C) uuid.UUID { return c.NewEvent }),
-		column(sent, func(c C) bool { return c.InPlace }),
-		column(sent, func(c C) int32 { return c.Episode }),
-		column(sent, func(c C) string { return c.Target }),
-		column(sent, p.Edited))
-	return translate("note redrives", err)
 }

@@ -91,7 +91,7 @@ func batchQueries(operation uuid.UUID, waiting, going []uuid.UUID, redrives []st
 		"outcome":   {operationOutcome, slices.Repeat([]uuid.UUID{operation}, n), going, texts("delivered")},
 		"advance":   {operationAdvance, operation, n, 0, 0, "running", "", 0, false, n},
 		"under way": {redriveUnderWay, going},
-		"open":      {redriveOpen, 100, "", n},
+		"open":      {redriveOpen, 100, "", n, "main"},
 		"end":       {redriveEnd, redrives, texts("gone")},
 		"forget":    {redriveForget, redrives},
 		"again":     {redriveDiedAgain, redrives},

@@ -62,6 +62,7 @@ func newRedriving(t *testing.T) *redriving {
 		t.Fatal(err)
 	}
 	mustExec(t, s.pool, `select setval('postrider.outbox_event_id_seq', 1000)`) // above the events that die
+	r.patience = 0                                                              // no source answers
 	return &redriving{s, r, a, t}
 }
 

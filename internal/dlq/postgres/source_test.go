@@ -165,12 +165,12 @@ func TestTheBytesOfAnotherSource(t *testing.T) {
 	r := newRedriving(t)
 	r.die(7, nil)
 	entry := r.record(forged(7)["only a reference"])
-	if why := r.skipped(entry); why != dlq.PayloadGone {
-		t.Errorf("redriven: %s", why)
-	}
 	would, err := r.Preview(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Actor: "ada"})
-	if err != nil || len(would.Skipped) != 1 || would.Skipped[0].Reason != dlq.PayloadGone {
+	if err != nil || len(would.Entries) != 1 {
 		t.Errorf("foreseen: %+v, %v", would, err)
+	}
+	if done := r.redrive(entry); len(done.Asked) != 1 || len(r.sent()) != 0 {
+		t.Errorf("redriven: %+v, and this outbox sends %d events", done, len(r.sent()))
 	}
 	l, err := r.investigations.Reveal(t.Context(), dlq.RevealRequest{Entry: entry, Actor: "ada"})
 	if err != nil || l.Payload != nil || l.PayloadKind != dlq.Reference || l.Key != nil || l.Source != "stock" || *l.SourceOutboxID != outboxID(7) || l.OutboxID != nil {
@@ -376,7 +376,7 @@ func TestEachSourceHasItsOwn(t *testing.T) {
 	if page, err := d.Find(t.Context(), dlq.Search{Filter: dlq.Filter{Source: "mail"}}); err != nil || page.Total != 0 || len(page.Entries) != 0 {
 		t.Errorf("a source that wrote nothing: %+v, %v", page, err)
 	}
-	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Filter: dlq.Filter{Source: "orders"}, Limit: 10, Actor: "ada"})
+	done, err := d.Purge(t.Context(), dlq.Purge{OlderThan: time.Now().Add(time.Minute), Filter: dlq.Filter{Source: "orders"}, Limit: 10, ReleaseKeys: true, Actor: "ada"})
 	if left := r.count(`select count(*) from postrider.dlq_entry where source <> 'orders'`); err != nil || done.Entries != 3 || left != 6 {
 		t.Errorf("purged: %+v, %v; %d are left of others", done, err, left)
 	}

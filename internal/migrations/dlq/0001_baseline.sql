@@ -380,6 +380,7 @@ create table postrider.dlq_redrive (
     outcome            text check (outcome in ('delivered', 'came_back')),
     created_at         timestamptz not null default now(),
     finished_at        timestamptz,
+    source             text not null default 'main',
     unique (dlq_entry_uuid, generation)
 );
 comment on table postrider.dlq_redrive is 'Redrives: a dead letter''s message sent again. At most one per investigation is on its way. They go with their investigation.';
@@ -388,8 +389,8 @@ comment on column postrider.dlq_redrive.dlq_entry_uuid is 'The investigation.';
 comment on column postrider.dlq_redrive.generation is 'Which redrive of it this is, from 1.';
 comment on column postrider.dlq_redrive.dlq_operation_uuid is 'The operation that made it, if any.';
 comment on column postrider.dlq_redrive.letter_id is 'The letter that was sent again.';
-comment on column postrider.dlq_redrive.outbox_id is 'outbox_event.id of the row that carries it.';
-comment on column postrider.dlq_redrive.event_id is 'Its event id; a new one, unless the same row was redriven.';
+comment on column postrider.dlq_redrive.outbox_id is 'outbox_event.id of the row that carries it, in the outbox of the source. 0 until the source has answered the command (dlq_command).';
+comment on column postrider.dlq_redrive.event_id is 'Its event id; a new one, unless the same row was redriven. Until the source has answered it is the new one.';
 comment on column postrider.dlq_redrive.in_place is 'Whether the same row was redriven (halt_key).';
 comment on column postrider.dlq_redrive.target is 'The topic that it goes to.';
 comment on column postrider.dlq_redrive.edited is 'Whether headers or payload were changed.';
@@ -398,16 +399,62 @@ comment on column postrider.dlq_redrive.episode is 'How many times that row had 
 comment on column postrider.dlq_redrive.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
 comment on column postrider.dlq_redrive.created_at is 'When.';
 comment on column postrider.dlq_redrive.finished_at is 'When its outcome was seen.';
+comment on column postrider.dlq_redrive.source is 'The source in whose outbox it is sent again. main: this database.';
 -- In words that no query uses: a partial index that was empty when statistics were taken looks like one page to read, and
 -- any query with its condition may walk all of it.
 create unique index dlq_redrive_one_open on postrider.dlq_redrive (dlq_entry_uuid) where coalesce(outcome, '') = '';
 comment on index postrider.dlq_redrive_one_open is 'At most one redrive of an investigation is on its way.';
-create index dlq_redrive_open on postrider.dlq_redrive (outbox_id, redrive_id) where outcome is null;
+create index dlq_redrive_open on postrider.dlq_redrive (source, outbox_id, redrive_id) where outcome is null;
 comment on index postrider.dlq_redrive_open is 'Redrives whose outcome is looked for.';
 create index dlq_redrive_event on postrider.dlq_redrive (event_id);
 comment on index postrider.dlq_redrive_event is 'Which redrive a dead letter came from.';
 create index dlq_redrive_operation on postrider.dlq_redrive (dlq_operation_uuid) where dlq_operation_uuid is not null;
 comment on index postrider.dlq_redrive_operation is 'The redrives of an operation.';
+
+create table postrider.dlq_command (
+    dlq_command_uuid uuid primary key default postrider.uuid_generate_v7(),
+    number           bigint generated always as identity,
+    source           text not null check (source <> 'main'),
+    kind             text not null check (kind in ('redrive', 'close')),
+    dlq_entry_uuid   uuid not null,
+    redrive_id       text,
+    outbox_id        bigint not null,
+    event_id         uuid not null,
+    episode          integer not null,
+    request          jsonb not null default '{}',
+    actor            text not null,
+    created_at       timestamptz not null default now(),
+    busy_at          timestamptz,
+    answered_at      timestamptz,
+    answer           text,
+    detail           text,
+    constraint dlq_command_answered check ((answered_at is null) = (answer is null)),
+    constraint dlq_command_redrive check ((kind = 'redrive') = (redrive_id is not null))
+);
+comment on table postrider.dlq_command is
+'What this desk wants done to events of other sources, each in the database of its source. A command is written in the transaction of what it follows from, and sent until the source has answered (outbox_obey), in the order of number. It acts once, however often it is sent. Written by functions alone, from stored letters. Answered ones are removed after dlq.operation_retention_days.';
+comment on column postrider.dlq_command.dlq_command_uuid is 'Identity. The source knows by it that it has obeyed.';
+comment on column postrider.dlq_command.number is 'The order in which commands are sent to a source.';
+comment on column postrider.dlq_command.source is 'The source.';
+comment on column postrider.dlq_command.kind is 'redrive: send the event again. close: its investigation is closed or gone; the source may remove the event, and lets the key go that it halts.';
+comment on column postrider.dlq_command.dlq_entry_uuid is 'The investigation; it may be gone by now.';
+comment on column postrider.dlq_command.redrive_id is 'The redrive, of a command to redrive.';
+comment on column postrider.dlq_command.outbox_id is 'outbox_event.id in the source, as the letter says.';
+comment on column postrider.dlq_command.event_id is 'The event, as the letter says.';
+comment on column postrider.dlq_command.episode is 'How often it had been given up, as the letter says. The source does nothing with an event that has moved on since.';
+comment on column postrider.dlq_command.request is 'What else outbox_obey is told of a redrive: target, max_hops, what is changed. What is changed is removed when the source has answered.';
+comment on column postrider.dlq_command.actor is 'Who asked for it.';
+comment on column postrider.dlq_command.created_at is 'When.';
+comment on column postrider.dlq_command.busy_at is 'When the source last said that its relay has the key in work. It is asked again.';
+comment on column postrider.dlq_command.answered_at is 'When the source had answered; null until then.';
+comment on column postrider.dlq_command.answer is 'What the source answered; see outbox_obey.';
+comment on column postrider.dlq_command.detail is 'Why it refused, in its words.';
+create index dlq_command_waiting on postrider.dlq_command (source, number) where answered_at is null;
+comment on index postrider.dlq_command_waiting is 'What a source is yet to answer, in order.';
+create index dlq_command_answered_at on postrider.dlq_command (answered_at) where answered_at is not null;
+comment on index postrider.dlq_command_answered_at is 'Answered commands, the first of them in front, for retention.';
+create index dlq_command_number on postrider.dlq_command (number);
+comment on index postrider.dlq_command_number is 'Lists, the newest in front.';
 
 create table postrider.dlq_comment (
     dlq_comment_id bigint generated always as identity primary key,
@@ -495,6 +542,8 @@ revoke all on function postrider.dlq_index_messages() from public;
 select postrider.dlq_index_messages();
 
 -- What PostgreSQL made for constraints and identities.
+comment on index postrider.dlq_command_pkey is 'A command by its id.';
+comment on sequence postrider.dlq_command_number_seq is 'Numbers of dlq_command.number.';
 comment on index postrider.dlq_comment_pkey is 'A comment by its id.';
 comment on sequence postrider.dlq_comment_dlq_comment_id_seq is 'Numbers of dlq_comment.dlq_comment_id.';
 comment on index postrider.dlq_count_pkey is 'One count per group, reason, kind of subject and status.';

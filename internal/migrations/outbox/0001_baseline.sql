@@ -212,6 +212,7 @@ create table postrider.outbox_exception (
     noted_at         timestamptz not null default clock_timestamp(),
     updated_at       timestamptz not null default clock_timestamp(),
     closed_at        timestamptz,
+    obeyed           jsonb,
     -- Its own copy.
     copied           boolean not null default false,
     event_id         uuid not null,
@@ -246,6 +247,7 @@ comment on column postrider.outbox_exception.last_error is 'Message of the last 
 comment on column postrider.outbox_exception.noted_at is 'When it became an exception.';
 comment on column postrider.outbox_exception.updated_at is 'When the relay or an operator last changed it.';
 comment on column postrider.outbox_exception.closed_at is 'When the desk said that the event is no longer needed, because its investigation is closed. Null until then.';
+comment on column postrider.outbox_exception.obeyed is 'The commands of the desk that sent it again, each with the id of the event that carries the message: its own in its place, otherwise a new one. So none of them acts twice. Null where there was none.';
 comment on column postrider.outbox_exception.copied is 'Whether kind, key, payload, headers and the columns after them are copied here. An event that was given up, or that is older than the log keeps, has the copy. Otherwise they stand in outbox_event.';
 comment on column postrider.outbox_exception.event_id is 'outbox_event.event_id.';
 comment on column postrider.outbox_exception.topic is 'outbox_event.topic.';

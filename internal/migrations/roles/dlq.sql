@@ -5,10 +5,10 @@ grant select on all tables in schema postrider to postrider_relay;
 grant insert, update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_letter, postrider.dlq_group to postrider_relay;
 grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item to postrider_relay;
-grant update, delete on postrider.dlq_redrive to postrider_relay;
+grant update, delete on postrider.dlq_redrive, postrider.dlq_command to postrider_relay;
 grant execute on function postrider.uuid_generate_v7() to postrider_relay;
 grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
-    postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_standing(bigint[], uuid[]), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
+    postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
     postrider.cancel_task(uuid, text, text), postrider.retry_task(uuid, text), postrider.unflag_task(uuid, text, text),
     postrider.dead_letter_task(uuid, text, text), postrider.archive_on_read(uuid, interval), postrider.task_snapshot(uuid, boolean),
@@ -17,6 +17,7 @@ grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], 
 grant execute on function postrider.outbox_release(bigint), postrider.outbox_release_keys(bigint[]), postrider.outbox_skip(bigint, text),
     postrider.outbox_redrive(bigint), postrider.outbox_give_up(bigint), postrider.outbox_find_event(uuid) to postrider_relay;
 grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),
+    postrider.dlq_ask_source(uuid, text, uuid[], text[], uuid[], text[], boolean[], jsonb[]),
     postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
@@ -35,6 +36,7 @@ grant execute on function postrider.dlq_group_state(text, timestamptz, timestamp
 -- Locking a row takes the right to update one of its columns; the update itself is refused (dlq_entry_lock_only).
 grant update (updated_at) on postrider.dlq_entry to postrider_operator;
 grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[], bigint[], uuid[], boolean[], integer[], text[], boolean[]),
+    postrider.dlq_ask_source(uuid, text, uuid[], text[], uuid[], text[], boolean[], jsonb[]),
     postrider.dlq_change_entry(uuid, text, text, text, jsonb, text, text), postrider.dlq_purge_entries(uuid[]),
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),

@@ -43,7 +43,20 @@ begin
     if told.ids is not null then
         perform postrider.outbox_close(told.ids, told.events, told.episodes);
     end if;
+    -- Events of other sources are closed there, by a command: where the event is, and whether it has moved on, that database alone
+    -- knows. Of the letters of one event the newest counts.
+    insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
+    select distinct on (l.source, l.source_outbox_id, l.event_id) l.source, 'close', w.id, l.source_outbox_id, l.event_id, l.episode,
+           coalesce((select e.resolved_by from postrider.dlq_entry e where e.dlq_entry_uuid = w.id and e.dlq_entry_uuid is distinct from p_removed), 'postrider')
+    from unnest(p_entries) as w(id)
+    cross join lateral (
+        select l.source, l.source_outbox_id, l.event_id, l.episode from postrider.dlq_letter l where l.dlq_entry_uuid = w.id offset 0) l
+    where l.source <> 'main' and num_nulls(l.source_outbox_id, l.event_id, l.episode) = 0
+      and (select true from postrider.dlq_entry e
+           where e.subject_type = 'event' and e.subject_id = l.source || '/' || l.event_id and e.resolution_status = 'pending'
+             and e.dlq_entry_uuid is distinct from p_removed limit 1) is null
+    order by l.source, l.source_outbox_id, l.event_id, l.episode desc;
 end $$;
 comment on function postrider.dlq_close_events(uuid[], uuid) is
-'Internal. Tells the outbox which events have no dead letter in work any more: the events of the letters of these investigations, if no other investigation of the event is pending. p_removed is a pending investigation that is about to be removed.';
+'Internal. Tells the outbox which events have no dead letter in work any more: the events of the letters of these investigations, if no other investigation of the event is pending. To other sources this is a command (dlq_command). p_removed is a pending investigation that is about to be removed.';
 revoke all on function postrider.dlq_close_events(uuid[], uuid) from public;

@@ -8,9 +8,6 @@ declare
     refused text;
     entry   text;
     sent    text[] := '{}';
-    -- Version, trace and span; where the span is not recorded, nothing that comes of it is.
-    begun   constant text := left(p_traceparent, 53);
-    flags   constant text := case when right(p_traceparent, 2) = '00' then '00' end;
 begin
     if p_traceparent !~ '^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$' then
         raise exception using errcode = '22023', message = format('postrider: %L is no traceparent of version 00', left(p_traceparent, 100));
@@ -65,50 +62,14 @@ begin
                 select case when p_edited then p_payload when l.payload_kind = 'reference' then o.payload else l.payload end as payload) p
         ), fresh as materialized (
             select g.place, g.event_id, g.entry, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
-                   h.pairs
-                   || jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.redrive_id))
-                   || g.replay_origin
-                   || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
-                   || case when g.redrive_of is null then '[]' else jsonb_build_array(jsonb_build_array('postrider-redrive-of', g.redrive_of)) end
-                   || case when g.redrive_for is null then '[]' else jsonb_build_array(jsonb_build_array('postrider-redrive-for', g.redrive_for)) end
-                   || case when t.parent is null then '[]' else jsonb_build_array(jsonb_build_array('replay_traceparent', t.parent)) end as headers
+                   postrider.outbox_redrive_headers(g.headers,
+                       jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.redrive_id))
+                       || g.replay_origin
+                       || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
+                       || case when g.redrive_of is null then '[]' else jsonb_build_array(jsonb_build_array('postrider-redrive-of', g.redrive_of)) end
+                       || case when g.redrive_for is null then '[]' else jsonb_build_array(jsonb_build_array('postrider-redrive-for', g.redrive_for)) end,
+                       g.event_id, p_traceparent) as headers
             from given g
-            cross join lateral (
-                select case when jsonb_typeof(g.headers) = 'object'
-                            then (select coalesce(jsonb_agg(jsonb_build_array(x.key, x.value)), '[]') from jsonb_each(g.headers) x)
-                            else g.headers end as pairs offset 0) a
-            -- Removed are: the headers of an earlier redrive, so that they do not pile up; the postrider- headers, which a
-            -- consumer that gave a message up copied with the rest; and headers without a name or with control characters in
-            -- it, because the outbox refuses them from every writer: the caller asks for other headers first. The letter keeps
-            -- them all. Most messages have none.
-            cross join lateral (
-                select case when jsonb_path_exists(a.pairs, 'strict $[*] ? (@[0] == "" || @[0] == "replay_of" || @[0] == "replay_id" || @[0] == "replay_origin" || @[0] == "replay_traceparent" || @[0] like_regex "^postrider-" flag "i" || @[0] like_regex "[\\x01-\\x1f\\x7f]")')
-                            then (select coalesce(jsonb_agg(x.pair order by x.place), '[]')
-                                  from jsonb_array_elements(a.pairs) with ordinality x(pair, place)
-                                  where x.pair->>0 <> '' and x.pair->>0 !~ '[\x01-\x1f\x7f]' and lower(left(x.pair->>0, 10)) <> 'postrider-'
-                                    and x.pair->>0 not in ('replay_of', 'replay_id', 'replay_origin', 'replay_traceparent'))
-                            else a.pairs end as pairs offset 0) b
-            -- A redrive is a trace of its own, recorded if the old one is, which the relay links to it. What cannot be read
-            -- as one traceparent stays as it is.
-            cross join lateral (
-                select case when b.pairs @> '[["traceparent"]]'
-                            then (select min(x.pair->>1) from jsonb_array_elements(b.pairs) x(pair)
-                                  where x.pair->>0 = 'traceparent' having count(*) = 1) end as parent offset 0) c
-            cross join lateral (
-                select case when c.parent ~ '^(00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}|(?!00|ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?)$'
-                             and substr(c.parent, 4, 32) <> repeat('0', 32) and substr(c.parent, 37, 16) <> repeat('0', 16)
-                            then c.parent end as parent offset 0) t
-            -- It begins with the span of the redrive. Without one, its ids are made from the id of the event, which is random
-            -- and unique.
-            cross join lateral (
-                select case when t.parent is null then b.pairs
-                            else (select jsonb_agg(case when x.pair->>0 = 'traceparent'
-                                         then jsonb_build_array('traceparent', coalesce(begun, '00-' || left(s.ids,
-                                             32) || '-' || substr(s.ids, 33, 16) || '-') || coalesce(flags, substr(t.parent, 54, 2)))
-                                         else x.pair end order by x.place)
-                                  from jsonb_array_elements(b.pairs) with ordinality x(pair, place),
-                                       (select encode(sha256(uuid_send(g.event_id)), 'hex') as ids) s
-                                  where x.pair->>0 <> 'tracestate') end as pairs offset 0) h -- it says something about the old one
             where g.refusal is null
         ), listed as materialized (
             select array_agg(f.event_id order by f.place) as event_ids, array_agg(f.entry order by f.place) as entries, array_agg(f.kind order by f.place) as kinds,

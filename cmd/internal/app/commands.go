@@ -1,0 +1,188 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/loop"
+	"github.com/postrider/postrider/internal/migrations"
+)
+
+const (
+	// commandPause is how often is looked for commands that another process wrote, with one statement for all sources.
+	commandPause = time.Second
+	// busyFirst and busyLast bound the pauses before a source whose relay has a key in work is asked again.
+	busyFirst = 30 * time.Millisecond
+	busyLast  = time.Second
+	// followAtOnce is how many redrives are followed in one transaction.
+	followAtOnce = 1000
+)
+
+// commander sends the desk's commands to the sources that this process carries, and follows what they redrive.
+type commander struct {
+	fleet    *fleet
+	redriver *dlqpostgres.Redriver
+	wake     chan struct{} // there are commands now
+
+	mu   sync.Mutex
+	desk string // its identity, that of its own outbox; empty until it was read
+}
+
+// makeCommander prepares what sends commands, where this process has a desk.
+func (f *fleet) makeCommander() error {
+	a := f.app
+	if !a.desk() || !a.installed(migrations.PartDesk) {
+		return nil
+	}
+	c := &commander{fleet: f, wake: make(chan struct{}, 1)}
+	if a.services != nil {
+		c.redriver = a.services.Redriver
+	} else {
+		services, err := NewTracedServices(a.service, a.options.Config, a.options.TracerProvider)
+		if err != nil {
+			return err
+		}
+		c.redriver = services.Redriver
+	}
+	c.redriver.OnCommands(c.wakeUp)
+	f.commander = c
+	return nil
+}
+
+func (c *commander) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it will be
+	}
+}
+
+// identity is how sources know the desk.
+func (c *commander) identity(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.desk == "" {
+		id, err := c.fleet.mainIdentity(ctx)
+		if err != nil {
+			return "", fmt.Errorf("read the identity of the desk: %w", err)
+		}
+		c.desk = id.String()
+	}
+	return c.desk, nil
+}
+
+// run looks for commands until ctx ends, and has the sources asked that have some.
+func (c *commander) run(ctx context.Context) {
+	said := saidOnce{log: c.fleet.log, what: "looking for commands to sources failed; this is tried again"}
+	for ctx.Err() == nil {
+		said.note(ctx, c.pass(ctx))
+		select {
+		case <-ctx.Done():
+		case <-c.wake:
+		case <-time.After(commandPause):
+		}
+	}
+}
+
+func (c *commander) pass(ctx context.Context) error {
+	connected := c.fleet.connected()
+	if len(connected) == 0 {
+		return nil
+	}
+	due, err := c.redriver.SourcesDue(ctx, slices.Collect(maps.Keys(connected)))
+	for _, name := range due {
+		select {
+		case connected[name].commands <- struct{}{}:
+		default: // it is at it, and looks once more
+		}
+	}
+	return err
+}
+
+// saidOnce logs a failure when it begins or changes.
+type saidOnce struct {
+	log  *slog.Logger
+	what string
+	last string
+}
+
+func (s *saidOnce) note(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != s.last {
+		s.log.Warn(s.what, "err", err)
+	}
+	s.last = text
+}
+
+// connected are the sources whose databases this process is connected to.
+func (f *fleet) connected() map[string]*sourceWork {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[string]*sourceWork{}
+	for name, w := range f.work {
+		if w.connected.Load() {
+			all[name] = w
+		}
+	}
+	return all
+}
+
+// command sends commands to the source whenever there are some, until ctx ends. A source that does not obey is carried all the
+// same.
+func (w *sourceWork) command(ctx context.Context, database *pgxpool.Pool) {
+	if w.fleet.commander == nil {
+		return
+	}
+	w.connected.Store(true)
+	defer w.connected.Store(false)
+	said := saidOnce{log: w.log, what: "commands did not reach the source; they are sent again"}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.commands:
+			said.note(ctx, w.commandNow(ctx, database))
+		}
+	}
+}
+
+// commandNow sends what there is to send, and looks how the redrives of the source stand.
+func (w *sourceWork) commandNow(ctx context.Context, database *pgxpool.Pool) error {
+	c := w.fleet.commander
+	desk, err := c.identity(ctx)
+	if err != nil {
+		return err
+	}
+	for pause := busyFirst; ; {
+		sent, err := c.redriver.SendCommands(ctx, desk, w.source.Name, database)
+		if err != nil {
+			return err
+		}
+		if sent.Answered > 0 {
+			pause = busyFirst
+			continue
+		}
+		if sent.Busy == 0 || pause > busyLast {
+			break
+		}
+		if err := loop.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause *= 2
+	}
+	_, err = c.redriver.FollowSource(ctx, w.source.Name, database, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
+	return err
+}

@@ -1,0 +1,208 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/internal/dlq"
+)
+
+const (
+	// commandsAtOnce and commandBytes bound what is sent to a source in one call.
+	commandsAtOnce = 500
+	commandBytes   = 4 << 20
+	// obeyLimit bounds a call: a source that does not answer by then is asked again.
+	obeyLimit = 10 * time.Second
+)
+
+// SentCommands says what became of a call of SendCommands.
+type SentCommands struct {
+	// Answered is how many commands the source answered. Where it is not 0, there may be others.
+	Answered int
+	// Busy is how many it is to be asked again in a moment.
+	Busy int
+}
+
+// SendCommands sends a source the commands that it has not answered, in their order, and notes what it answers. desk is the
+// identity of this desk: the source obeys one. No transaction is open meanwhile, and none is needed: a command acts once, however
+// often it is sent, and commands to one key are done in their order within a call. So any number of processes may
+// send.
+func (r *Redriver) SendCommands(ctx context.Context, desk, source string, database *pgxpool.Pool) (sent SentCommands, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var commands []string
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, commandUnanswered, source, commandsAtOnce, commandBytes)
+		if err != nil {
+			return translate("read commands", err)
+		}
+		commands, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return translate("read commands", err)
+	})
+	if err != nil || len(commands) == 0 {
+		return sent, err
+	}
+	answers, err := obey(ctx, database, desk, commands)
+	if err != nil {
+		return sent, fmt.Errorf("source %s: %w", source, err)
+	}
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error { return noteAnswers(ctx, tx, answers) })
+	if err != nil {
+		return sent, err
+	}
+	for _, a := range answers {
+		if a.answer == dlq.AnswerBusy {
+			sent.Busy++
+		}
+	}
+	sent.Answered = len(answers) - sent.Busy
+	return sent, nil
+}
+
+// answered is what a source said of a command.
+type answered struct {
+	command uuid.UUID
+	answer  string
+	event   int64
+	detail  string
+}
+
+// obey sends commands to a source.
+func obey(ctx context.Context, database *pgxpool.Pool, desk string, commands []string) ([]answered, error) {
+	ctx, cancel := context.WithTimeout(ctx, obeyLimit)
+	defer cancel()
+	answers := make([]answered, len(commands))
+	for i, text := range commands {
+		if err := json.Unmarshal([]byte(text), &struct{ Command *uuid.UUID }{&answers[i].command}); err != nil {
+			return nil, fmt.Errorf("read a command: %w", err)
+		}
+	}
+	rows, err := database.Query(ctx, outboxObey, desk, "["+strings.Join(commands, ",")+"]")
+	if err != nil {
+		return nil, err
+	}
+	var place int
+	var a answered
+	n := 0
+	_, err = pgx.ForEachRow(rows, []any{&place, &a.answer, &a.event, &a.detail}, func() error {
+		if place < 1 || place > len(answers) {
+			return fmt.Errorf("it answered command %d of %d", place, len(answers))
+		}
+		a.command = answers[place-1].command
+		answers[place-1] = a
+		n++
+		return nil
+	})
+	if err == nil && n != len(answers) {
+		err = fmt.Errorf("it answered %d of %d commands", n, len(answers))
+	}
+	return answers, err
+}
+
+// noteAnswers writes what a source said.
+func noteAnswers(ctx context.Context, tx pgx.Tx, answers []answered) error {
+	const doing = "note what a source answered"
+	rows, err := tx.Query(ctx, commandAnswer,
+		column(answers, func(a answered) uuid.UUID { return a.command }),
+		column(answers, func(a answered) string { return a.answer }),
+		column(answers, func(a answered) int64 { return a.event }),
+		column(answers, func(a answered) string { return a.detail }))
+	if err != nil {
+		return translate(doing, err)
+	}
+	var operations, entries []uuid.UUID
+	var reasons []string
+	var operation, entry uuid.UUID
+	var reason string
+	_, err = pgx.ForEachRow(rows, []any{&operation, &entry, &reason}, func() error {
+		operations, entries, reasons = append(operations, operation), append(entries, entry), append(reasons, reason)
+		return nil
+	})
+	if err != nil || len(operations) == 0 {
+		return translate(doing, err)
+	}
+	_, err = tx.Exec(ctx, operationRefused, operations, entries, reasons)
+	return translate(doing, err)
+}
+
+// SourcesDue returns which of these sources have something to be asked, by SendCommands or FollowSource.
+func (r *Redriver) SourcesDue(ctx context.Context, sources []string) (due []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, commandDue, sources)
+		if err != nil {
+			return translate("look for commands", err)
+		}
+		due, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return translate("look for commands", err)
+	})
+	return due, err
+}
+
+// FollowSource is Follow for the redrives that a source carries: its database says how their events stand.
+func (r *Redriver) FollowSource(ctx context.Context, source string, database *pgxpool.Pool, limit int, resolve bool) (dlq.Followed, error) {
+	cursor, _ := r.followed.LoadOrStore(source, &redriveCursor{})
+	return r.followAll(ctx, following{source, database, cursor.(*redriveCursor)}, limit, resolve)
+}
+
+// WaitingCommands returns how many commands each of these sources has not answered; the ones without are left out.
+func (r *Redriver) WaitingCommands(ctx context.Context, sources []string) (all []dlq.WaitingCommands, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		all = nil
+		return eachWaiting(ctx, tx, sources, func(w dlq.WaitingCommands, _ time.Time) { all = append(all, w) })
+	})
+	return all, err
+}
+
+// eachWaiting calls f for each of the sources that has not answered commands, with the time when it was last busy.
+func eachWaiting(ctx context.Context, tx pgx.Tx, sources []string, f func(w dlq.WaitingCommands, busy time.Time)) error {
+	rows, err := tx.Query(ctx, commandOldest, sources)
+	if err != nil {
+		return translate("look for commands", err)
+	}
+	var w dlq.WaitingCommands
+	var busy pgtype.Timestamptz
+	_, err = pgx.ForEachRow(rows, []any{&w.Source, &w.Count, &w.Oldest, &busy}, func() error { f(w, busy.Time); return nil })
+	return translate("look for commands", err)
+}
+
+// Commands returns the newest commands that the filter selects.
+func (r *Redriver) Commands(ctx context.Context, f dlq.CommandFilter) (all []dlq.SourceCommand, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	rows, err := r.pool.Query(ctx, commandList, f.Before, f.Limit, f.Source, string(f.State))
+	if err != nil {
+		return nil, translate("list commands", err)
+	}
+	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c dlq.SourceCommand, err error) {
+		var at pgtype.Timestamptz
+		err = row.Scan(&c.UUID, &c.Number, &c.Source, &c.Kind, &c.Entry, &c.Redrive, &c.OutboxID, &c.Event, &c.Episode, &c.Actor, &c.CreatedAt, &at, &c.Answer, &c.Detail)
+		c.AnsweredAt = at.Time
+		return c, err
+	})
+	return all, translate("list commands", err)
+}
+
+// ForgetCommands removes commands that were answered longer ago than keep, limit of them at most. It returns how many are gone,
+// and whether another call may find more.
+func (r *Redriver) ForgetCommands(ctx context.Context, keep time.Duration, limit int) (gone int, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, commandForget, keep.Microseconds(), limit)
+		gone = int(tag.RowsAffected())
+		return translate("remove old commands", err)
+	})
+	return gone, err == nil && gone == limit, err
+}
