@@ -30,7 +30,7 @@ func TestOperatorsWriteNoTables(t *testing.T) {
 	t.Parallel()
 	conn := withRoles(t)
 	var refused []string
-	for _, table := range []string{"dlq_entry", "dlq_letter", "dlq_group", "dlq_fingerprint", "dlq_count", "dlq_hour", "dlq_operation", "dlq_operation_item", "dlq_redrive", "dlq_comment",
+	for _, table := range []string{"dlq_entry", "dlq_letter", "dlq_group", "dlq_fingerprint", "dlq_count", "dlq_hour", "dlq_operation", "dlq_operation_item", "dlq_redrive", "dlq_command", "dlq_comment",
 		"access_key", "access_audit", "access_due", "access_answer", "tasker_switch", "tasker_detector", "tasker_settings"} {
 		for _, column := range columnsOf(t, conn, table) {
 			refused = append(refused, fmt.Sprintf(`update postrider.%s set %s = default`, table, column))

@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/outbox"
 )
@@ -93,4 +94,26 @@ func TestWhatPeopleDoReachesTheSource(t *testing.T) {
 	if strings.Contains(log.String(), "commands did not reach") {
 		t.Errorf("%s", log.String())
 	}
+}
+
+// TestASourceThatSleepsObeys when it wakes up, and lets go of its database again.
+func TestASourceThatSleepsObeys(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Kfake(t)
+	broker.CreateTopic(t, "postrider.dlq", 1, nil)
+	desk, deskConn := newSource(t)
+	orders, ordersConn := newSource(t)
+	enqueue(t, ordersConn, outbox.Message{Topic: "orders.a", Key: []byte("k"), Payload: []byte("dead")})
+	outboxtest.Settle(t, ordersConn, outboxtest.DeadLettered, 1)
+	file := newFleetFile(t, desk.URL, broker.Addrs...)
+	file.write(t, sourceLine("orders", orders.URL, "sleep: 5s"))
+	a := file.run(t, nil)
+	eventually(t, "it sleeps", func() (bool, string) {
+		return a.fleet.Statuses()[0].State == SourceAsleep, fmt.Sprint(a.fleet.Statuses())
+	})
+	event := pgtest.Value[string](t, ordersConn, `select event_id::text from postrider.outbox_exception`)
+	pgtest.Exec(t, deskConn, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
+		values ('orders', 'close', gen_random_uuid(), 1, $1, 1, 'ann')`, event)
+	pgtest.WaitFor(t, deskConn, `select coalesce(answer, '') = 'closed' from postrider.dlq_command`)
+	pgtest.WaitFor(t, ordersConn, `select count(*) = 0 from pg_stat_activity where datname = current_database() and application_name = 'postrider relay'`)
 }
