@@ -191,7 +191,7 @@ func (r SkipReason) Final() bool {
 // or others can take it away.
 func (r SkipReason) Passing() bool {
 	switch r {
-	case AlreadyQueued, Busy, KeyHalted, HaltsKey, OnlyCopy, HoldsKey, PayloadGone, PayloadTooLarge:
+	case AlreadyQueued, Busy, KeyHalted, HaltsKey, OnlyCopy, HoldsKey, PayloadGone, PayloadTooLarge, SourceAway, Stale:
 		return true
 	}
 	return false
