@@ -19,7 +19,7 @@ import (
 )
 
 // screenEvery is how often an open screen loads its page anew where nothing has changed, as the console's script does.
-const screenEvery = 15 * time.Second
+const screenEvery = 20 * time.Second
 
 // screensOfOne is how many screens one session has open.
 const screensOfOne = 10

@@ -127,7 +127,7 @@
         if (state.textContent === "Not live" || state.textContent.startsWith("As of")) tell();
         if (paused) { if (changed) { waits++; tell(); } return; }
         if (document.hidden) return;
-        if (changed || waits || Date.now() - shownAt > 15000) renew(false);
+        if (changed || waits || Date.now() - shownAt > 20000) renew(false);
       });
       source.addEventListener("away", () => { say("Not live", "old"); if (!$("main.old-figures")) reload(); });
       source.addEventListener("ended", signedOut);
