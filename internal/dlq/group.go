@@ -181,7 +181,7 @@ type GroupVariant struct {
 type Closing struct {
 	Status    Status
 	Notes, By string
-	// Entries is how many of the newest GroupSample investigations of the status it closed.
+	// Entries is how many of the newest GroupSample closed investigations it closed.
 	Entries         int64
 	FirstAt, LastAt time.Time
 }

@@ -120,14 +120,14 @@ func groupsOf(ctx context.Context, tx pgx.Tx, word, source string) ([]uuid.UUID,
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// limit sets the groups that the search is limited to, and the investigations of an event. All investigations of a group are of
-// one source.
+// limit sets the groups that the search is limited to, and the investigations of an event, which are few. All investigations of a
+// group are of one source.
 func (s *search) limit(ctx context.Context) error {
 	if s.Filter.Group != uuid.Nil {
 		s.within = []uuid.UUID{s.Filter.Group}
 	}
 	if s.Filter.EventID != uuid.Nil {
-		rows, err := s.tx.Query(ctx, entryAbout, s.Filter.EventID)
+		rows, err := s.tx.Query(ctx, entryAbout, s.Filter.EventID, s.Filter.Source)
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (s *search) limit(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.Filter.Word == "" && s.Filter.Source == "" {
+	if s.Filter.Word == "" && (s.Filter.Source == "" || s.about != nil) {
 		return nil
 	}
 	ids, err := groupsOf(ctx, s.tx, s.Filter.Word, s.Filter.Source)

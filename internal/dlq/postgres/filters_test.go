@@ -60,10 +60,15 @@ func TestFiltersOfLettersAreOneEverywhere(t *testing.T) {
 			t.Errorf("%s is not found by %s:\n%s", name, c.index, plan)
 		}
 	}
-	if page, err := d.Find(t.Context(), dlq.Search{Filter: dlq.Filter{EventID: uuid.New()}}); err != nil || len(page.Entries) != 0 || page.Total != 0 {
-		t.Errorf("an event of no letter: %+v, %v", page, err)
+	for name, f := range map[string]dlq.Filter{"an event of no letter": {EventID: uuid.New()}, "an event of another source": {EventID: event, Source: "orders"}} {
+		if page, err := d.Find(t.Context(), dlq.Search{Filter: f}); err != nil || len(page.Entries) != 0 || page.Total != 0 || !page.TotalExact {
+			t.Errorf("%s: %+v, %v", name, page, err)
+		}
 	}
-	if plan := explainAs(t, r, beginRead, []any{entryAbout, event}); !strings.Contains(plan, "dlq_letter_event") {
+	if page, err := d.Find(t.Context(), dlq.Search{Filter: dlq.Filter{EventID: event, Source: dlq.MainSource}}); err != nil || page.Total != 1 || len(page.Entries) != 1 {
+		t.Errorf("an event of the desk's own outbox: %+v, %v", page, err)
+	}
+	if plan := explainAs(t, r, beginRead, []any{entryAbout, event, ""}); !strings.Contains(plan, "dlq_letter_event") {
 		t.Errorf("letters of an event:\n%s", plan)
 	}
 	later := time.Now().Add(time.Minute)

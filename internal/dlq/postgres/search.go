@@ -97,6 +97,10 @@ func (s *search) later(ctx context.Context) error {
 
 func (s *search) search(ctx context.Context) error {
 	f := &s.Filter
+	if s.about != nil && len(s.about) == 0 || s.within != nil && len(s.within) == 0 {
+		s.exact = true // there are none
+		return nil
+	}
 	if f.Message != "" || f.Assignee != "" || f.Subject.ID != "" || f.ConsumerGroup != "" || f.DLQTopic != "" || s.about != nil {
 		return s.sieve(ctx)
 	}
