@@ -144,6 +144,12 @@ func (s *stage) perform(crashchild, product string) {
 		a.log = newLog(s.t, a.name)
 		s.actors = append(s.actors, a)
 	}
+	s.supervise()
+}
+
+// supervise keeps the processes running until the stage stops them, and returns when each was started.
+func (s *stage) supervise() {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for _, a := range s.actors {

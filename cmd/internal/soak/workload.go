@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Workload struct {
 	Writers int
 	// PoisonEvery makes every so many-th event larger than the broker takes; 0 is never.
 	PoisonEvery int
+	// PoisonBytes is the payload of poison. Defaults to 1,200,000, over the default max.message.bytes of Kafka.
+	PoisonBytes int
 	// Limits are the topics with a max.message.bytes of their own: poison there passes the client and is
 	// refused by the broker. Defaults to none.
 	Limits map[string]int
@@ -186,7 +189,7 @@ func (w *Workload) queue(b *pgx.Batch, rng *rand.Rand, key int) string {
 	topic := w.Topics[key%len(w.Topics)]
 	size, poison := PayloadBytes, w.PoisonEvery > 0 && rng.IntN(w.PoisonEvery) == 0
 	if poison {
-		size = poisonBytes
+		size = cmp.Or(w.PoisonBytes, poisonBytes)
 		if limit := w.Limits[topic]; limit > 0 && rng.IntN(2) == 0 {
 			size = limit
 		}
