@@ -60,7 +60,7 @@ func NewCollector(cfg Config) (*Collector, error) {
 		metrics:     m,
 		tracer:      tracerOf(cfg.TracerProvider),
 		stopTimeout: cfg.StopTimeout,
-		decodeOne:   cfg.Custom.Decoder(),
+		decodeOne:   cfg.Custom.Decoder(cfg.Whose),
 		originals:   cfg.Originals, originalsTimeout: cfg.OriginalsTimeout,
 	}, nil
 }

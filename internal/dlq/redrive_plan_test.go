@@ -18,9 +18,11 @@ type redriveCase struct {
 	candidates []*Candidate
 	// own are Postrider's own topics.
 	own []string
+	// owners are the named sources that may write to a topic.
+	owners func(topic string) []string
 	// bytes bounds a batch of an operation; 0 does not.
 	bytes int
-	// standings are the standings of events, by their ids in the outbox; an event without one is gone.
+	// standings are the standings of events, by their ids in the outbox; an event without one is dead-lettered, as its letter says.
 	standings map[int64]EventStanding
 	// halting and behind are what the outbox says of keys.
 	halting, behind []int64
@@ -74,15 +76,15 @@ func (p *RedrivePlan) describe() string {
 
 // plan takes all steps, with an outbox that takes everything.
 func (c *redriveCase) plan() *RedrivePlan {
-	p := PlanRedrive(c.request, c.own, c.candidates)
+	p := PlanRedrive(c.request, c.own, c.owners, c.candidates)
 	if c.bytes > 0 {
 		p.LeaveForLater(c.bytes)
 	}
 	var standings []EventStanding
 	for _, e := range p.Events() {
-		s := c.standings[*e.OutboxID]
-		if s.State == "" && slices.Contains(slices.Concat(c.halting, c.behind), *e.OutboxID) {
-			s.State = "dead_lettered" // or no key would be halted by it, and none behind it
+		s, said := c.standings[*e.OutboxID]
+		if !said {
+			s = EventStanding{"dead_lettered", e.Episode}
 		}
 		standings = append(standings, s)
 	}
@@ -100,7 +102,7 @@ func TestPlanKnowsItsOwnEvents(t *testing.T) {
 	t.Parallel()
 	own, foreign := candidate(1), candidate(1)
 	foreign.Event = uuid.New()
-	p := PlanRedrive(RedriveRequest{}, nil, []*Candidate{own, foreign})
+	p := PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{own, foreign})
 	standings := map[uuid.UUID]EventStanding{own.Event: {"dead_lettered", 1}}
 	var asked []EventStanding
 	for _, e := range p.Events() {
@@ -287,19 +289,19 @@ func TestPlanOfHeaders(t *testing.T) {
 func TestPlanRefusesItsOwnDeadLetters(t *testing.T) {
 	t.Parallel()
 	back := func(c *Candidate) { c.Origin.Topic = "dead" }
-	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
+	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), planID(2).String()) {
 		t.Errorf("to where it came from: %v", err)
 	}
-	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, []*Candidate{candidate(1)}).Refusal()
+	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, nil, []*Candidate{candidate(1)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "Postrider itself writes") {
 		t.Errorf("to Postrider's own topic: %v", err)
 	}
 	for name, p := range map[string]*RedrivePlan{
-		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, []*Candidate{candidate(1)}),
-		"bound for it":        PlanRedrive(RedriveRequest{}, nil, []*Candidate{candidate(1, back)}),
-		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
-		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
+		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, nil, []*Candidate{candidate(1)}),
+		"bound for it":        PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{candidate(1, back)}),
+		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
+		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
 	} {
 		if err := p.Refusal(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -66,17 +66,29 @@ func newRedriving(t *testing.T) *redriving {
 	return &redriving{s, r, a, t}
 }
 
-// die writes event n to the outbox as dead-lettered, records its letter and returns its investigation.
+// die writes event n to the outbox as dead-lettered, records its letter and returns its investigation. A change of key, payload or
+// headers that are in the letter is one of the event, too.
 func (r *redriving) die(n int, change func(*dlq.Letter)) uuid.UUID {
 	r.t.Helper()
 	l := dlqtest.Letters(dlqtest.Event(n, 1))[0]
-	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
-		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]')`,
-		*l.OutboxID, l.EventID, l.OriginTopic, l.Key, l.Payload)
-	r.settle(outboxtest.DeadLettered, n)
+	key, payload, headers := l.Key, l.Payload, []byte(`[["trace", "x"]]`)
+	before := len(l.Headers)
 	if change != nil {
 		change(&l)
 	}
+	if l.KeyKind != dlq.Reference {
+		key = l.Key
+	}
+	if l.PayloadKind != dlq.Reference {
+		payload = l.Payload
+	}
+	if _, invalid := l.InvalidHeaders(); len(l.Headers) != before && l.KeyKind != dlq.Reference && !invalid {
+		headers = message.MarshalHeaders(l.Headers)
+	}
+	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
+		overriding system value values ($1, $2, $3, $4, $5, $6)`,
+		outboxID(n), dlqtest.EventID(n), l.OriginTopic, key, payload, string(headers))
+	r.settle(outboxtest.DeadLettered, n)
 	return r.record(l)
 }
 
