@@ -69,6 +69,7 @@ func (a *App) makeCollector(context.Context) error {
 	// The collector closes its source when it ends; this is for one that never ran.
 	a.lifecycle.add(step{name: "dead-letter source", limit: 6 * time.Second, stop: func(context.Context) error { source.Close(); return nil }})
 	collector, err := dlq.NewCollector(dlq.Config{Source: source, Letters: store, Originals: a.originals, Custom: c.Collector.CustomHeaders(), Logger: a.options.Logger,
+		Whose:      dlq.Whose{Relays: c.DLQTopics(), Owners: a.ownersNow},
 		Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider})
 	if err != nil {
 		return err

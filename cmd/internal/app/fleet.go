@@ -296,6 +296,9 @@ func (f *fleet) take(c config.Config) {
 	if same {
 		return
 	}
+	settings := f.app.options.Config
+	settings.Sources = c.Sources
+	f.app.knowOwners(settings)
 	had := map[string]config.Source{}
 	for _, s := range before {
 		had[s.Name] = s

@@ -53,6 +53,15 @@ func (a *App) settingsNow() config.Config {
 	return c
 }
 
+// knowOwners notes which sources may write to a topic, whenever the sources have changed.
+func (a *App) knowOwners(c config.Config) {
+	owners := c.OwnersOf()
+	a.owners.Store(&owners)
+}
+
+// ownersNow returns the sources that may write to a topic.
+func (a *App) ownersNow(topic string) []string { return (*a.owners.Load())(topic) }
+
 // addCommands adds what the desk knows to looks. A desk that cannot be asked leaves that unknown.
 func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	if desk == nil {

@@ -188,6 +188,10 @@ type DLQ struct {
 	// Topic is the dead-letter topic; create it. Events that cannot be delivered go there. The collector reads it and the
 	// dead-letter topics of the rules for single topics. Defaults to "postrider.dlq".
 	Topic string `key:"topic" default:"postrider.dlq" check:"topic" help:"dead-letter topic"`
+	// ConsumerTopic is the dead-letter topic of consumers with the library; the collector reads it, too. Brokers should let relays alone
+	// write to Topic, and consumers to this one: what is read here is never taken for the dead letter of an event. Defaults to
+	// "postrider.consumer.dlq".
+	ConsumerTopic string `key:"consumer_topic" default:"postrider.consumer.dlq" check:"topic" help:"dead-letter topic of consumers with the library"`
 	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
 	// "postrider-collector".
 	Group string `key:"group" default:"postrider-collector" help:"consumer group of the collectors"`

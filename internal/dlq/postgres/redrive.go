@@ -107,6 +107,9 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 // OnCommands has f called whenever a person's request has written commands for sources. It is called before the first request.
 func (r *Redriver) OnCommands(f func()) { r.commanded = f }
 
+// KnowOwners replaces RedriverConfig.Owners, where the sources may change. It is called before the first request.
+func (r *Redriver) KnowOwners(owners func(topic string) []string) { r.owners = owners }
+
 // Redrive implements dlq.Redriver.
 func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Requeued, error) {
 	if err := req.Check(); err != nil {
