@@ -21,11 +21,29 @@ type Whose struct {
 	// Owners returns the named sources that may write to a topic, in order. A topic without one is the desk's own source's. Nil
 	// stands for the word of each record.
 	Owners func(topic string) []string
+	// Desk is the identity of this desk, and EarlierDesks are desks that it takes the place of. Dead letters of relays whose source
+	// obeys another desk are that one's. Empty takes the letters of all.
+	Desk         string
+	EarlierDesks []string
+}
+
+func (w Whose) ofRelay(topic string) bool { return w.Relays == nil || slices.Contains(w.Relays, topic) }
+
+// otherDesk returns the desk whose letter a record is, where that is another one.
+func (w Whose) otherDesk(r Record) string {
+	if w.Desk == "" || !w.ofRelay(r.Topic) {
+		return ""
+	}
+	desk := lastHeader(r.Headers, message.HeaderDesk)
+	if desk == w.Desk || slices.Contains(w.EarlierDesks, desk) {
+		return ""
+	}
+	return desk
 }
 
 // letter makes a decoded letter of a record one of its source.
 func (w Whose) letter(r Record, l Letter) Letter {
-	if l.Subject.Type != SubjectRecord && w.Relays != nil && !slices.Contains(w.Relays, r.Topic) {
+	if l.Subject.Type != SubjectRecord && !w.ofRelay(r.Topic) {
 		l = broken(r, CodeNotOfARelay, "", fmt.Errorf("the record says that it is the dead letter of an event or a task, but relays do not write to the topic %s", r.Topic))
 	}
 	l.Hops = message.Hops(r.Headers)

@@ -119,9 +119,14 @@ func (f *fleet) mainIdentity(ctx context.Context) (id uuid.UUID, err error) {
 	if !f.app.desk() {
 		return id, errors.New("there is none")
 	}
+	return f.app.identity(ctx)
+}
+
+// identity is that of the database of database.url, and of the desk there.
+func (a *App) identity(ctx context.Context) (id uuid.UUID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	err = f.app.service.QueryRow(ctx, "select source_uuid from postrider.outbox_source").Scan(&id)
+	err = a.service.QueryRow(ctx, "select source_uuid from postrider.outbox_source").Scan(&id)
 	return id, err
 }
 

@@ -256,6 +256,10 @@ type Collector struct {
 	// letters of Spring Kafka, Kafka Connect, Kafka Streams, share groups, Spring Cloud Stream, SmallRye, Wolverine and
 	// Karafka; any other is read as it is. Defaults to "".
 	Topics []string `key:"topics" default:"" check:"topic" help:"further dead-letter topics to read, separated by commas"`
+	// EarlierDesks are identities of desks that this one takes the place of, for example after its database was lost: the
+	// collector goes on with their consumer group, and reads the dead letters of the sources that obeyed them. Log lines and
+	// errors name the identity; it is outbox_source.source_uuid of the desk's database. Defaults to "".
+	EarlierDesks []string `key:"earlier_desks" default:"" check:"desk" help:"identities of desks that this one takes the place of, separated by commas"`
 	// Patterns are regular expressions, for example '.*[-.](dlq|dlt|DLT)'; topics whose whole names they fit are read as
 	// dead-letter topics, also topics that are created later. Kafka's own topics and the retry topics of consumers are
 	// not. Defaults to "".
