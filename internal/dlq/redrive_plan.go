@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -177,7 +178,7 @@ func (p *RedrivePlan) ownedAlike(c *Candidate) bool {
 		return true
 	}
 	topic := c.Target
-	if topic == c.Origin.Topic+"."+c.Group+".retry" { // as consumer.RetryTopic names it
+	if retry := c.Origin.Topic + "." + c.Group + ".retry"; topic == retry || strings.HasPrefix(topic, retry+".") { // see consumer.RetryTopic
 		topic = c.Origin.Topic
 	}
 	if !isMain(c.Source) {
