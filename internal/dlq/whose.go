@@ -56,6 +56,9 @@ func (w Whose) letter(r Record, l Letter) Letter {
 		return l
 	}
 	owners := w.Owners(r.Topic)
+	if source := sourceOf(r.Headers); !isMain(source) && w.Relays != nil && w.ofRelay(r.Topic) {
+		owners = []string{source} // its relay wrote the header
+	}
 	if len(owners) > 0 {
 		// Only these sources write to the dead-letter topic. The ids of its letters are theirs, so none takes the place of another
 		// source's, whatever record it names.

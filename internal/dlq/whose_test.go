@@ -40,7 +40,8 @@ func TestWhoseIsALetter(t *testing.T) {
 		"a record of two sources, silent":      {in(failedAt("both"), "consumers"), "bank", "record:both/3/42@", "-"},
 		"a record in a source's topic":         {in(failedAt("other"), "shop.dlq", "bank"), "shop", "shop/record:other/3/42@", "-"},
 		"a record in the topic of two":         {in(failedAt("orders"), "both.dlq", "x"), "bank", "bank/record:orders/3/42@", "-"},
-		"a record among letters of relays":     {in(failedAt("orders"), "postrider.dlq", "bank"), "shop", "record:orders/3/42@", "-"},
+		"a record among letters of relays":     {in(failedAt("orders"), "postrider.dlq", "bank"), "bank", "bank/record:orders/3/42@", "-"},
+		"a record of main's relay":             {in(failedAt("orders"), "postrider.dlq"), "shop", "record:orders/3/42@", "-"},
 		"of no dialect":                        {Record{Topic: "shop.dlq", Partition: 1, Offset: 2}, "shop", "shop/record:shop.dlq/1/2", "-"},
 	} {
 		for decoder, decode := range map[string]func(Record) Letter{"plain": CustomHeaders{}.Decoder(whose), "custom": CustomHeaders{Topic: []string{"x-from"}}.Decoder(whose)} {
