@@ -8,12 +8,15 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/doctor"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestSourcesAreServed: the API and the console show the sources of the process as they are now, those that came after the start
@@ -21,7 +24,7 @@ import (
 func TestSourcesAreServed(t *testing.T) {
 	t.Parallel()
 	desk, _ := newSource(t)
-	orders, _ := newSource(t)
+	orders, ordersConn := newSource(t)
 	file := newFleetFile(t, desk.URL, kafkatest.Kfake(t).Addrs...)
 	write := func(sources ...string) {
 		if err := os.WriteFile(file.path, []byte("sources:\n  - "+strings.Join(sources, "\n  - ")+"\n"), 0o600); err != nil {
@@ -55,6 +58,17 @@ func TestSourcesAreServed(t *testing.T) {
 	_, raw, err := ann.send(t.Context(), "GET", "/sources/away", "")
 	if text := string(raw); err != nil || !strings.Contains(text, `"name":"away"`) || strings.Contains(text, "s3ntinel") {
 		t.Errorf("%s, %v", text, err)
+	}
+	pgtest.Exec(t, ordersConn, `update postrider.outbox_source set desk = 'south'`)
+	eventually(t, "the source is of another desk", func() (bool, string) { // an answer is kept for a moment
+		s := ann.ask("GET", "/sources/orders", "")
+		return s["desk"] == "south" && s["other_desk"] == true && s["ok"] == true, fmt.Sprint(s)
+	})
+	report, err := Examine(t.Context(), a.settingsNow(), Examination{})
+	if err != nil || !slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool {
+		return f.Check == "orders" && f.Verdict == doctor.Warning && strings.Contains(f.Says, "belongs to the desk south")
+	}) {
+		t.Errorf("the doctor says %+v, %v", report.Findings, err)
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {

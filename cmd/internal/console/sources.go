@@ -86,6 +86,8 @@ func sourceWords(s api.Source) stateWords {
 		return stateWords{"failing", "failing", problemOf(s).word}
 	case !s.Led:
 		return stateWords{"waiting", "waiting", "Not led"}
+	case s.OtherDesk:
+		return stateWords{"held", "held", "Of another desk"}
 	case s.Parked > 0:
 		return stateWords{"held", "held", "Held"}
 	case seconds(s.OldestDueSeconds) >= lateFrom:
