@@ -133,7 +133,7 @@ func (f *forging) standing() string {
 	return strings.Join(all, "\n")
 }
 
-// TestForgedLettersChangeTheirOwnRecordAlone: whoever may write to the dead-letter topic of consumers, or to that of a source, forges
+// TestForgedLettersChangeTheirOwnRecordAlone: a login that may write to the dead-letter topic of consumers, or to that of a source, forges
 // letters of the events of all sources, before the true ones come and behind them. Each is a record and nothing more. Whatever is
 // done with them, the events, their keys and their investigations stay as they are, and are redriven as they were.
 func TestForgedLettersChangeTheirOwnRecordAlone(t *testing.T) {
