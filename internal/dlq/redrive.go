@@ -42,7 +42,7 @@ func (l *Letter) Origin() string {
 	if l.Subject.Type != SubjectRecord || l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
 		return ""
 	}
-	return l.Subject.ID
+	return l.Subject.recordID()
 }
 
 // FirstSentAs is what inboxes know a letter's message by since it was first sent: the value of message.HeaderRedriveOf when
@@ -59,7 +59,7 @@ func (l *Letter) FirstSentAs() string {
 	case l.EventID != uuid.Nil:
 		return "event:" + l.EventID.String()
 	case l.Subject.Type == SubjectRecord:
-		place, _, _ := strings.Cut(l.Subject.ID, "#")
+		place, _, _ := strings.Cut(l.Subject.recordID(), "#")
 		return "record:" + place
 	}
 	return ""
@@ -138,6 +138,8 @@ const (
 	DeadLetterTopic SkipReason = "dead_letter_topic"
 	// ReservedTopic: it would go to a topic that Kafka or Postrider alone writes.
 	ReservedTopic SkipReason = "reserved_topic"
+	// TopicNotAllowed: it is a record of a source, and would go to a topic that is not that source's.
+	TopicNotAllowed SkipReason = "topic_not_allowed"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
 	HoldsKey SkipReason = "holds_key"
 	// EntryPurged: the investigation is gone.
@@ -153,7 +155,7 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, HoldsKey, EntryPurged,
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, TopicNotAllowed, HoldsKey, EntryPurged,
 		SourceAway, Stale, EventGone}
 }
 
@@ -234,6 +236,8 @@ func (r SkipReason) Explain() string {
 		return "it would go to the dead-letter topic that it came from; give another target"
 	case ReservedTopic:
 		return "it would go to a topic that Kafka or Postrider alone writes; give another target"
+	case TopicNotAllowed:
+		return "it would go to a topic that its source may not write to (topics.allow); give a topic of its source as the target"
 	case HoldsKey:
 		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
 	case EntryPurged:
@@ -243,7 +247,7 @@ func (r SkipReason) Explain() string {
 	case Stale:
 		return "in its source the event has moved on: it was redriven or given up again there; look again when its next letter is here"
 	case EventGone:
-		return "its source does not have the event any more: it was delivered or closed there; close it"
+		return "its source does not have the event that its letter names: it was delivered or closed there, or the letter is forged; close it"
 	}
 	return string(r)
 }

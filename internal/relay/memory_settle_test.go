@@ -202,6 +202,8 @@ func (m *memory) ClaimLetters(_ context.Context, _ func(string) string, limit in
 
 func (c *memoryLetters) Events() []Event { return c.events }
 
+func (c *memoryLetters) Desk() string { return "" }
+
 func (c *memoryLetters) Abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

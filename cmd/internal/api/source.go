@@ -44,6 +44,11 @@ type Source struct {
 	WaitingCommands *int64 `json:"waiting_commands"`
 	// OldestCommandAt is when the oldest of these was written; null where there is none.
 	OldestCommandAt *time.Time `json:"oldest_command_at"`
+	// Desk is the identity of the desk that it obeys; null where none has commanded it yet, and where it cannot be carried.
+	Desk *string `json:"desk"`
+	// OtherDesk says that this is another desk than the one that was asked: it refuses the commands of that one. False where no
+	// desk was asked.
+	OtherDesk bool `json:"other_desk"`
 }
 
 // Sources are the sources that the settings name, as one look at each found them.

@@ -51,6 +51,7 @@ func (f *fleet) makeCommander() error {
 			return err
 		}
 		c.redriver = services.Redriver
+		c.redriver.KnowOwners(a.ownersNow)
 	}
 	c.redriver.OnCommands(c.wakeUp)
 	f.commander = c

@@ -53,6 +53,15 @@ func (a *App) settingsNow() config.Config {
 	return c
 }
 
+// knowOwners notes which sources may write to a topic, whenever the sources have changed.
+func (a *App) knowOwners(c config.Config) {
+	owners := c.OwnersOf()
+	a.owners.Store(&owners)
+}
+
+// ownersNow returns the sources that may write to a topic.
+func (a *App) ownersNow(topic string) []string { return (*a.owners.Load())(topic) }
+
 // addCommands adds what the desk knows to looks. A desk that cannot be asked leaves that unknown.
 func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	if desk == nil {
@@ -61,6 +70,12 @@ func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	names := make([]string, len(looks))
 	for i := range looks {
 		names[i] = looks[i].Name
+	}
+	var own string
+	if err := desk.pool.QueryRow(ctx, "select source_uuid::text from postrider.outbox_source").Scan(&own); err == nil {
+		for i := range looks {
+			looks[i].OtherDesk = looks[i].Desk != nil && *looks[i].Desk != own
+		}
 	}
 	waiting, err := desk.Redriver.WaitingCommands(ctx, names)
 	if err != nil {
@@ -98,8 +113,8 @@ func readSource(ctx context.Context, c config.Config, l *api.Source) error {
 	}
 	defer pool.Close()
 	var name string
-	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
-		Scan(&name, &l.Led, &l.Leader, &l.LedSince)
+	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), s.desk, l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
+		Scan(&name, &l.Desk, &l.Led, &l.Leader, &l.LedSince)
 	if err != nil {
 		return err
 	}
@@ -123,13 +138,16 @@ func sourceFinding(l api.Source) doctor.Finding {
 	case !l.Led:
 		f.Verdict, f.Says = doctor.Warning, fmt.Sprintf("no relay leads it, %d events wait", waiting)
 		f.Hint = "see that postrider serve runs with this source and reaches its database; a source with sleep is led only while it is looked at"
+	case l.OtherDesk:
+		f.Verdict, f.Says = doctor.Warning, fmt.Sprintf("it belongs to the desk %s, and refuses the commands of this one", api.OrZero(l.Desk))
+		f.Hint = "take it out of the settings of one of the two desks; to hand it over, the owner of its schema runs: update postrider.outbox_source set desk = null"
 	}
 	return f
 }
 
 // addSources adds the looks at the sources to a report.
-func addSources(ctx context.Context, c config.Config, r *doctor.Report) {
-	for _, l := range LookAtSources(ctx, c, nil).Items {
+func addSources(ctx context.Context, c config.Config, desk *Services, r *doctor.Report) {
+	for _, l := range LookAtSources(ctx, c, desk).Items {
 		f := sourceFinding(l)
 		r.Findings = append(r.Findings, f)
 		switch f.Verdict {

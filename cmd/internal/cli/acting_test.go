@@ -41,6 +41,7 @@ func newRig(t *testing.T, entries int) *rig {
 	for i := range entries {
 		d.entries = append(d.entries, record(t, store, int64(i+1), []byte("k"), []byte("payload \x1b[2J")))
 	}
+	kept(t, db)
 	return d
 }
 
@@ -193,6 +194,7 @@ func TestUnreadableHeadersByHand(t *testing.T) {
 	for n := range int64(2) {
 		numbers = append(numbers, record(t, store, n+5, []byte("k"), []byte("payload"), message.Header{Name: message.HeaderInvalidHeaders, Value: fmt.Appendf(nil, `{"number": %d}`, n+7)}))
 	}
+	kept(t, d.db)
 	for _, how := range []string{"", " --payload"} {
 		d.run(ExitOK, "dlq show "+a+how, `Some cannot be read: {"tenant": "acme", "priority": 5`)
 	}

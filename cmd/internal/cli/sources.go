@@ -98,6 +98,11 @@ func sourcesTable(w io.Writer, looks []api.Source) error {
 				time.Since(api.OrZero(l.OldestCommandAt)).Round(time.Second))
 		}
 	}
+	for _, l := range looks {
+		if l.OtherDesk {
+			fmt.Fprintf(w, "\n%s belongs to the desk %s, and refuses the commands of this one.\n", l.Name, visible(api.OrZero(l.Desk)))
+		}
+	}
 	if wrong > 0 {
 		_, err := fmt.Fprintf(w, "\n%s of %d cannot be carried. The others go on.\n", plural.Of(wrong, "source", "sources"), len(looks))
 		return err

@@ -86,6 +86,8 @@ func sourceWords(s api.Source) stateWords {
 		return stateWords{"failing", "failing", problemOf(s).word}
 	case !s.Led:
 		return stateWords{"waiting", "waiting", "Not led"}
+	case s.OtherDesk:
+		return stateWords{"held", "held", "Of another desk"}
 	case s.Parked > 0:
 		return stateWords{"held", "held", "Held"}
 	case seconds(s.OldestDueSeconds) >= lateFrom:
@@ -103,6 +105,8 @@ func saySource(s api.Source) (verb, more string) {
 	case !s.Led:
 		return fmt.Sprintf("has no leader, and %s there", some(waiting(s), "event waits", "events wait")),
 			"See that postrider serve runs with this source and reaches its database. A source with sleep has a leader only while it is looked at."
+	case s.OtherDesk:
+		return "obeys another desk", "Its events go on. It refuses what is done here to the ones that were given up: take it out of the settings of one of the two desks."
 	case s.Parked > 0:
 		return "has " + some(s.Parked, "event", "events") + " behind holds", "“postrider outbox holds” with the address of its database lists its holds, and what each waits for."
 	case words.Mark != "fine":

@@ -326,7 +326,7 @@ comment on table postrider.outbox_own_topic is
 'The topics that Postrider itself writes: dead-letter topics, lifecycle events, retry topics. An event that a service writes to one of them is refused by the functions, and given up by the relay. serve writes what its settings say.';
 comment on column postrider.outbox_own_topic.topic is 'The topic.';
 comment on column postrider.outbox_own_topic.use is 'What it is for.';
-insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.lifecycle', 'lifecycle events');
+insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.consumer.dlq', 'dead letters of consumers'), ('postrider.lifecycle', 'lifecycle events');
 
 create table postrider.outbox_attempt_rule (
     place        integer primary key,
