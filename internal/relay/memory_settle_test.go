@@ -184,6 +184,7 @@ func (m *memory) ClaimLetters(_ context.Context, _ func(string) string, limit in
 	if err := m.failing("letters"); err != nil {
 		return nil, err
 	}
+	m.claims++
 	c := &memoryLetters{memory: m}
 	for _, x := range m.exceptions {
 		if x.State == Exhausted && !x.letter && len(c.events) < limit {

@@ -58,9 +58,10 @@ type Config struct {
 	// IdlePollNotified is the longest pause between polls while the notifier works and writers notify.
 	// Defaults to 500ms.
 	IdlePollNotified time.Duration
-	// TendPause and LettersPause are the longest pauses between looks at holds, and at events that were given up. What
-	// people ask of holds waits so long. Default to 250ms.
-	TendPause, LettersPause time.Duration
+	// Rests has the relay rest while there is little to do: one statement, up to IdlePollMax after the one before, looks for
+	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax.
+	// Defaults to false: each loop looks for itself.
+	Rests bool
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// LogActions writes a line to Logger about each call of an action: ProcessPending, ProcessRetries, Cleanup.
@@ -104,12 +105,6 @@ func (c Config) withDefaults() Config {
 	if c.BatchBytes == 0 {
 		c.BatchBytes = 64 << 20
 	}
-	if c.TendPause == 0 {
-		c.TendPause = tendPause
-	}
-	if c.LettersPause == 0 {
-		c.LettersPause = lettersPause
-	}
 	if c.Dispatches == 0 {
 		c.Dispatches = 16
 	}
@@ -149,8 +144,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("relay: Dispatches is %d, it must be positive", c.Dispatches)
 	case c.BatchBytes < 1:
 		return fmt.Errorf("relay: BatchBytes is %d, it must be positive", c.BatchBytes)
-	case c.TendPause < tendSoon || c.LettersPause < lettersSoon:
-		return fmt.Errorf("relay: TendPause is %v and LettersPause %v, they must be at least %v", c.TendPause, c.LettersPause, tendSoon)
 	case c.BatchSize < 1:
 		return fmt.Errorf("relay: BatchSize is %d, it must be positive", c.BatchSize)
 	case c.PublishTimeout < 0:
@@ -180,6 +173,9 @@ type Relay struct {
 	reminder reminder
 	// letters paces the loop that sends dead letters, which has little to do and pauses longer.
 	letters *idle
+	rest    rest
+	// holdWake has a value when holds are to be looked at.
+	holdWake chan struct{}
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.
@@ -192,7 +188,8 @@ func New(cfg Config) (*Relay, error) {
 	watchNotifier(cfg.Registerer, cfg.Notifier)
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
-		letters: newIdle(lettersSoon, cfg.LettersPause, 0)}
+		letters: newIdle(lettersSoon, lettersPause, 0), holdWake: make(chan struct{}, 1)}
+	r.letters.rest = &r.rest
 	own := cfg.OwnTopic
 	if own == nil {
 		own = func(string) string { return "" }
@@ -217,6 +214,13 @@ func (r *Relay) settings(topic string) *TopicSettings {
 	return kept.(*TopicSettings)
 }
 
+// Wake has the relay look at once whether there is something to do. Another part of the process has changed the outbox.
+func (r *Relay) Wake() {
+	r.idle.wakeUp()
+	r.letters.wakeUp()
+	r.wakeHolds()
+}
+
 // Run works until ctx ends. Then it reads nothing more, finishes the batches in hand within
 // PublishTimeout and the time to settle them, and returns nil.
 func (r *Relay) Run(ctx context.Context) error {
@@ -227,7 +231,11 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { r.runLeader(ctx) })
 	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
-	wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
+	retention := newIdle(time.Second, time.Minute, 0)
+	if r.cfg.Rests {
+		retention = newIdle(restingPurge, restingPurge, 0)
+	}
+	wg.Go(func() { r.loop(ctx, "retention", r.purge, retention) })
 	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")

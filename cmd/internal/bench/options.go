@@ -93,7 +93,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.faultsEvents, "faults-events", 500_000, "faults: events in the backlog, of all topics")
 	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle, sources: length of one run")
 	f.IntVar(&o.sources, "sources", 200, "sources: quiet databases, with one outbox each")
-	f.DurationVar(&o.sourcesSettle, "sources-settle", 40*time.Second, "sources: how long a source has, once it is led, until its connections are those of a quiet one")
+	f.DurationVar(&o.sourcesSettle, "sources-settle", 70*time.Second, "sources: how long a source has, once it is led, until its connections are those of a quiet one")
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "drain: events in the backlog of watermill and river")
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "drain: longest run of theirs; what passed until then counts")
 	f.StringVar(&o.peersBinary, "peers-binary", "", "drain: a `program` built from cmd/internal/bench/peers (default: build it)")

@@ -42,6 +42,9 @@ func sources(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 			return err
 		}
 	}
+	if err := r.administer(ctx, "checkpoint"); err != nil { // or it is done beside what is measured
+		return err
+	}
 	settings := filepath.Join(folder, ".settings.yaml") // a name that begins with a dot is no source
 	if err := os.WriteFile(settings, fmt.Appendf(nil, "sources_dir: %q\n", folder), 0o600); err != nil {
 		return err
@@ -54,6 +57,7 @@ func sources(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 			return err
 		}
 		without = append(without, share)
+		r.say("sources: PostgreSQL %.2f %% of a core with nothing connected", share.database)
 		one, err := r.carrySources(ctx, b, settings)
 		if err != nil {
 			return err
