@@ -228,5 +228,5 @@ func (m *memory) Purge(_ context.Context, limits PurgeLimits) (Purged, error) {
 	return m.purge(limits)
 }
 
-func (m *memory) Backlog(context.Context, int) (Backlog, error)        { return Backlog{}, nil }
+func (m *memory) Backlog(context.Context, int) (Backlog, error)        { return m.backlog, nil }
 func (m *memory) CountHolds(context.Context, int) ([]HoldCount, error) { return nil, nil }

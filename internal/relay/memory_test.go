@@ -30,6 +30,7 @@ type memory struct {
 	leads              []*memoryLead
 	receipts           []Receipt
 	purge              func(PurgeLimits) (Purged, error)
+	backlog            Backlog
 	letterClaims       int
 	reads, looks, dues int
 	glances, claims    int             // claims are questions for dead letters

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -154,11 +153,10 @@ func TestARestIsOver(t *testing.T) {
 // TestFiguresOfAQuietOutbox: while a glance sees nothing, the figures are 0 and the outbox is not asked.
 func TestFiguresOfAQuietOutbox(t *testing.T) {
 	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		m.backlog = Backlog{Pending: 3}
 		x := run(t, m, pub, restful)
 		time.Sleep(time.Minute)
 		x.metrics.backlog.set(Backlog{Pending: 7}, time.Now())
-		store := &fakeStore{backlog: func(context.Context, int) (Backlog, error) { return Backlog{Pending: 3}, nil }}
-		x.cfg.Store = store
 		read := func() float64 {
 			if _, err := x.readBacklog(t.Context()); err != nil {
 				t.Fatal(err)

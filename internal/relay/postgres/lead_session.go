@@ -163,7 +163,7 @@ func (d *leadership) ask(ctx context.Context, conn *pgx.Conn, q glance) error {
 		_, err := conn.Exec(ctx, "select 1", asText)
 		return err
 	}
-	g, err := scanGlance(conn.QueryRow(ctx, logGlance, d.glanceArgs(q.position)...))
+	g, err := d.glanceBy(ctx, conn, q.position)
 	q.answer <- glanced{g, err}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && !conn.IsClosed() {
@@ -198,8 +198,7 @@ func (d *leadership) renew(ctx context.Context) *pgxpool.Conn {
 func (d *leadership) Glance(ctx context.Context, position int64) (g relay.Glance, err error) {
 	defer d.log.asStoreError(&err, false)
 	if d.pooled {
-		g, err = scanGlance(d.log.pool.QueryRow(ctx, logGlance, d.glanceArgs(position)...))
-		return g, err
+		return d.glanceBy(ctx, d.log.pool, position)
 	}
 	answer := make(chan glanced, 1)
 	select {
@@ -217,12 +216,13 @@ func (d *leadership) Glance(ctx context.Context, position int64) (g relay.Glance
 	}
 }
 
-func (d *leadership) glanceArgs(position int64) []any {
-	return []any{position, micros(relay.LongestPause(d.log.longestRetry) + time.Minute), micros(d.log.longestRetry + time.Minute)}
-}
-
-func scanGlance(row pgx.Row) (g relay.Glance, err error) {
-	if err = row.Scan(&g.Events, &g.Tend, &g.Letters, &g.Waits); err != nil {
+// glanceBy asks with one statement, and with one more where something may be due.
+func (d *leadership) glanceBy(ctx context.Context, db querier, position int64) (g relay.Glance, err error) {
+	err = db.QueryRow(ctx, logGlance, position).Scan(&g.Events, &g.Tend, &g.Letters, &g.Waits)
+	if err == nil && g.Waits && !g.Tend {
+		err = db.QueryRow(ctx, logGlanceDue, micros(relay.LongestPause(d.log.longestRetry)+time.Minute), micros(d.log.longestRetry+time.Minute)).Scan(&g.Tend)
+	}
+	if err != nil {
 		err = fmt.Errorf("glance at the outbox: %w", err)
 	}
 	return g, err
