@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Config is what a Relay is made of.
@@ -190,6 +193,9 @@ func New(cfg Config) (*Relay, error) {
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
 		letters: newIdle(lettersSoon, lettersPause, 0), holdWake: make(chan struct{}, 1)}
 	r.letters.rest = &r.rest
+	if cfg.Rests {
+		r.idle.pause = restFrom // many may begin at once, and most have nothing to do
+	}
 	own := cfg.OwnTopic
 	if own == nil {
 		own = func(string) string { return "" }
@@ -231,11 +237,14 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { r.runLeader(ctx) })
 	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
-	retention := newIdle(time.Second, time.Minute, 0)
-	if r.cfg.Rests {
-		retention = newIdle(restingPurge, restingPurge, 0)
-	}
-	wg.Go(func() { r.loop(ctx, "retention", r.purge, retention) })
+	wg.Go(func() {
+		pace := newIdle(time.Second, time.Minute, 0)
+		if r.cfg.Rests {
+			pace = newIdle(restingPurge, restingPurge, 0)
+			_ = loop.Sleep(ctx, rand.N(restingPurge)) // not all of many at once
+		}
+		r.loop(ctx, "retention", r.purge, pace)
+	})
 	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")
