@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/migrations"
@@ -143,7 +141,7 @@ func (f *fleet) connected() map[string]*sourceWork {
 
 // command sends commands to the source whenever there are some, until ctx ends. A source that does not obey is carried all the
 // same.
-func (w *sourceWork) command(ctx context.Context, database *pgxpool.Pool) {
+func (w *sourceWork) command(ctx context.Context, k *carrier) {
 	if w.fleet.commander == nil {
 		return
 	}
@@ -155,24 +153,26 @@ func (w *sourceWork) command(ctx context.Context, database *pgxpool.Pool) {
 		case <-ctx.Done():
 			return
 		case <-w.commands:
-			said.note(ctx, w.commandNow(ctx, database))
+			said.note(ctx, w.commandNow(ctx, k))
 		}
 	}
 }
 
-// commandNow sends what there is to send, and looks how the redrives of the source stand.
-func (w *sourceWork) commandNow(ctx context.Context, database *pgxpool.Pool) error {
+// commandNow sends what there is to send, has the relay look at what the source did, and looks how the redrives of the source
+// stand.
+func (w *sourceWork) commandNow(ctx context.Context, k *carrier) error {
 	c := w.fleet.commander
 	desk, err := c.identity(ctx)
 	if err != nil {
 		return err
 	}
 	for pause := busyFirst; ; {
-		sent, err := c.redriver.SendCommands(ctx, desk, w.source.Name, database)
+		sent, err := c.redriver.SendCommands(ctx, desk, w.source.Name, k.pool)
 		if err != nil {
 			return err
 		}
 		if sent.Answered > 0 {
+			k.wake() // an event that is back in its place goes at once
 			pause = busyFirst
 			continue
 		}
@@ -184,6 +184,6 @@ func (w *sourceWork) commandNow(ctx context.Context, database *pgxpool.Pool) err
 		}
 		pause *= 2
 	}
-	_, err = c.redriver.FollowSource(ctx, w.source.Name, database, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
+	_, err = c.redriver.FollowSource(ctx, w.source.Name, k.pool, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
 	return err
 }

@@ -127,7 +127,7 @@ func (w *sourceWork) carry(ctx context.Context) (opened bool, err error) {
 	w.opened(SourceStandby)
 	var beside sync.WaitGroup
 	beside.Go(func() { w.prune(ctx, k) })
-	beside.Go(func() { w.command(ctx, k.pool) })
+	beside.Go(func() { w.command(ctx, k) })
 	err = k.engine.Run(ctx)
 	beside.Wait()
 	return true, err
@@ -155,7 +155,7 @@ func (w *sourceWork) wake(ctx context.Context) error {
 	defer w.set(SourceAsleep)
 	w.opened(SourceStandby)
 	if w.fleet.commander != nil {
-		if err := w.commandNow(ctx, k.pool); err != nil && ctx.Err() == nil {
+		if err := w.commandNow(ctx, k); err != nil && ctx.Err() == nil {
 			w.log.Warn("commands did not reach the source; they are sent when it wakes up again", "err", err)
 		}
 	}

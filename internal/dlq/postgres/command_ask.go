@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/message"
 )
 
@@ -19,8 +20,8 @@ const (
 	// answerPatience is how long a person's request waits for the answers of sources. After that it says that they were asked.
 	answerPatience = 2 * time.Second
 	// answerFirst and answerLast bound the pauses between two looks for them.
-	answerFirst = 10 * time.Millisecond
-	answerLast  = 100 * time.Millisecond
+	answerFirst = 5 * time.Millisecond
+	answerLast  = 20 * time.Millisecond
 )
 
 // sourceRequest is what a source is told of a redrive beside what the stored letter says.
@@ -94,6 +95,9 @@ func (r *Redriver) awaitAnswers(ctx context.Context, commands []uuid.UUID, done 
 	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	for pause := answerFirst; len(done.Asked) > 0; pause = min(2*pause, answerLast) {
+		if err := loop.Sleep(ctx, pause); err != nil {
+			return
+		}
 		rows, err := r.pool.Query(ctx, commandWait, commands)
 		if err != nil {
 			return
@@ -102,11 +106,6 @@ func (r *Redriver) awaitAnswers(ctx context.Context, commands []uuid.UUID, done 
 		var answer, detail string
 		if _, err := pgx.ForEachRow(rows, []any{&entry, &answer, &detail}, func() error { done.Answer(entry, answer, detail); return nil }); err != nil {
 			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
 		}
 	}
 }

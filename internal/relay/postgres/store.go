@@ -45,6 +45,10 @@ type Options struct {
 // once a second.
 const pingAfter = 10 * time.Second
 
+// statementsKept is how many prepared statements a connection remembers. The relay has fewer. The client makes room for all of them
+// at once, which with its default of 512 was most of what a quiet outbox took.
+const statementsKept = 96
+
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
 // transactions. Of several hosts it uses one that takes writes. It does not connect; errors are about the
 // URL and never contain its password.
@@ -54,6 +58,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 		return nil, fmt.Errorf("database URL: %w", err) // pgx masks the password
 	}
 	cfg.ConnConfig.Tracer = o.Tracer
+	cfg.ConnConfig.StatementCacheCapacity, cfg.ConnConfig.DescriptionCacheCapacity = statementsKept, statementsKept
 	cfg.MaxConns = 12
 	if o.MaxConns > 0 {
 		cfg.MaxConns = o.MaxConns
