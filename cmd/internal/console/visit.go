@@ -153,7 +153,7 @@ func isFragment(r *http.Request) bool { return r.Header.Get("X-Fragment") != "" 
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person access.Session) {
 	actor := person.Actor()
 	actor.RequestID = w.Header().Get("X-Request-Id")
-	v := &visit{Request: r, console: c, writer: w, ctx: access.WithActor(r.Context(), actor), person: person}
+	v := &visit{Request: r, console: c, writer: w, ctx: access.Limited(r.Context(), actor), person: person}
 	v.frame = c.newFrame(v, p)
 	defer func() {
 		if failed := recover(); failed != nil {
@@ -166,6 +166,10 @@ func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person a
 	}()
 	if !actor.May(p.scope) {
 		c.fail(v, &httpapi.Error{Code: httpapi.Forbidden, Message: fmt.Sprintf("This page needs the scope %s, which %q does not have.", p.scope, person.Name)})
+		return
+	}
+	if err := p.reach().RefuseSources(person.Sources, person.Name); err != nil {
+		c.fail(v, err)
 		return
 	}
 	if p.do != nil {
@@ -314,7 +318,7 @@ func (c *Console) away(w http.ResponseWriter, r *http.Request) {
 	v := &visit{Request: r, console: c, writer: w, ctx: r.Context(), person: person}
 	v.frame = c.newFrame(v, page{pattern: "GET /{$}"})
 	v.frame.Old = true
-	if f, _, _ := c.figures.latest(); f != nil && r.URL.Path == "/" {
+	if f, _, _ := c.figures.of(r.Context(), person.Sources); f != nil && r.URL.Path == "/" {
 		v.showNow(f)
 		c.write(w, r, http.StatusOK, "now", v.frame)
 		return

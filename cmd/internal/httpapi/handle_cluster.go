@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 const (
@@ -85,5 +87,9 @@ func (s *Services) lookAtSources(ctx context.Context) (api.Sources, error) {
 	if s.Sources == nil {
 		return api.Sources{}, refuse(Unavailable, "this process does not look at sources; ask postrider serve, or run postrider sources")
 	}
-	return s.sources.get(ctx, s.Sources)
+	found, err := s.sources.get(ctx, s.Sources)
+	if limit := dlq.SourcesOf(ctx); limit != nil { // what is shared is of all sources, and is not changed
+		found.Items = slices.DeleteFunc(slices.Clone(found.Items), func(one api.Source) bool { return !slices.Contains(limit, one.Name) })
+	}
+	return found, err
 }

@@ -212,12 +212,13 @@ func (s *Server) show(ctx context.Context, in idInput) (json.RawMessage, error) 
 		return entry, err
 	}
 	var of struct {
-		ID string `json:"dlq_entry_uuid"`
+		ID     string `json:"dlq_entry_uuid"`
+		Source string `json:"source"`
 	}
 	if err := json.Unmarshal(entry, &of); err != nil {
 		return nil, err
 	}
-	return entry, s.cfg.Access.Look(ctx, "payload.show", "entry", of.ID, map[string]any{"via": "mcp"})
+	return entry, s.cfg.Access.Look(ctx, "payload.show", "entry", of.ID, access.Sources{of.Source}, map[string]any{"via": "mcp"})
 }
 
 // why shows a group, or the one that an investigation belongs to.
