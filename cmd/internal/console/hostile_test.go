@@ -64,7 +64,7 @@ func pageOf(t testing.TB, text string) []string {
 	}
 	letter.Form = &editForm{Payload: new(clip(text, maxShown)), Headers: new(headerLines(lines))}
 	console := &Console{figures: &sampler{now: f, wake: make(chan struct{}, 1)}}
-	v := &visit{Request: httptest.NewRequest("GET", "/", nil), console: console, person: access.Session{Name: text, Scopes: access.Scopes()}}
+	v := &visit{Request: httptest.NewRequest("GET", "/", nil), console: console, person: access.Session{Name: text, Scopes: access.Scopes(), Sources: access.AllSources()}}
 	var pages []string
 	show := func(name string, view any) {
 		frame := console.newFrame(v, page{pattern: "GET /x"})

@@ -90,6 +90,11 @@ func (s *Services) lookAtSources(ctx context.Context) (api.Sources, error) {
 	found, err := s.sources.get(ctx, s.Sources)
 	if limit := dlq.SourcesOf(ctx); limit != nil { // what is shared is of all sources, and is not changed
 		found.Items = slices.DeleteFunc(slices.Clone(found.Items), func(one api.Source) bool { return !slices.Contains(limit, one.Name) })
+		for i := range found.Items {
+			if reason := found.Items[i].Reason; reason != nil && (*reason == "copy" || *reason == "name") { // the error names another
+				found.Items[i].Error = new("its database has, or copies, the outbox of another source; a person with all sources sees which")
+			}
+		}
 	}
 	return found, err
 }

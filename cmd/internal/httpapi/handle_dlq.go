@@ -166,6 +166,9 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
+	if err := mayTarget(r, b.Target); err != nil {
+		return nil, err
+	}
 	ids, err := s.entryIDs(ctx, b.IDs, s.RequeueLimit)
 	if err != nil {
 		return nil, err
@@ -212,6 +215,9 @@ func (s *Services) previewRequeue(ctx context.Context, r *Request) (any, error) 
 		return nil, err
 	}
 	if err := r.unread(); err != nil {
+		return nil, err
+	}
+	if err := mayTarget(r, target); err != nil {
 		return nil, err
 	}
 	would, err := s.Redriver.Preview(ctx, dlq.RedriveRequest{Entries: []uuid.UUID{id}, Target: target, Actor: r.Actor.Name})

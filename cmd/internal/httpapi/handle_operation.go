@@ -60,6 +60,9 @@ func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
 		}
 		n.Scope.Filter = &f
 	}
+	if err := mayTarget(r, n.Options.Target); err != nil {
+		return nil, err
+	}
 	if err := n.Check(); err != nil {
 		return nil, err
 	}

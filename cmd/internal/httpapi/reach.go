@@ -68,3 +68,13 @@ func (s *Services) entryIDs(ctx context.Context, texts []string, limit int) ([]u
 	}
 	return ids, dlq.CheckSeen(ctx, s.Investigations, dlq.AnEntry, ids...)
 }
+
+// mayTarget refuses the name of a topic as the target of what a person with some sources alone sends again: the desk's own outbox may
+// write to topics of all sources.
+func mayTarget(r *Request, target string) error {
+	if target == "" || target == dlq.TargetGroup || target == dlq.TargetOrigin || r.Actor.Sources.Has(dlq.MainSource) {
+		return nil
+	}
+	return refuse(Forbidden, "sending to a topic by its name needs the source %s; %q has the sources: %s. Leave the target out, or give %s or %s",
+		dlq.MainSource, r.Actor.Name, r.Actor.Sources, dlq.TargetOrigin, dlq.TargetGroup)
+}

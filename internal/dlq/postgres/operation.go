@@ -184,7 +184,9 @@ func sourcesOfScope(ctx context.Context, tx pgx.Tx, scope dlq.Scope) ([]string, 
 	if sources == nil {
 		return []string{dlq.AllSources}, nil
 	}
-	return slices.Sorted(slices.Values(sources)), nil
+	sources = append([]string{}, sources...)
+	slices.Sort(sources)
+	return sources, nil
 }
 
 // nameIsFree refuses the name of an operation of the same sources that has not ended. If two callers get past it at the same time, the index
