@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // visit is one request of a person who is signed in.
@@ -95,6 +96,9 @@ const pageTime = 30 * time.Second
 func (v *visit) mayTake(limit time.Duration) {
 	_ = http.NewResponseController(v.writer).SetWriteDeadline(time.Now().Add(limit + pageTime)) // a recorder in memory has none
 }
+
+// seesOwn reports whether the person sees what is in the desk's own database.
+func (v *visit) seesOwn() bool { return v.person.Sources.Has(dlq.MainSource) }
 
 // id is a part of the path that names something, escaped for a path of the API.
 func (v *visit) id() string { return url.PathEscape(v.PathValue("id")) }

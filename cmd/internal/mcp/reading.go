@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -68,6 +69,9 @@ func (s *Server) addReading() {
 			letters, err := s.ask(ctx, "/dlq/stats", nil)
 			if err != nil {
 				return nil, err
+			}
+			if !access.ActorOf(ctx).Sources.Has(dlq.MainSource) {
+				return json.Marshal(map[string]json.RawMessage{"dlq": letters})
 			}
 			status, err := s.ask(ctx, "/status", nil)
 			if err != nil {
