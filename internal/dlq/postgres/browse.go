@@ -92,7 +92,13 @@ func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page
 		s.page = s.page[:q.Filter.Limit]
 		page.Next = cursor(q, s.page[len(s.page)-1])
 	} else if s.end != nil {
-		page.Next, page.Incomplete = cursor(q, *s.end), true
+		end := *s.end
+		if dlq.SourcesOf(ctx) != nil { // it may be of another source: its id is not told, and its moment is looked at once more
+			if end.ID = uuid.Max; q.Ascending {
+				end.ID = uuid.Nil
+			}
+		}
+		page.Next, page.Incomplete = cursor(q, end), true
 	}
 	page.Total, page.TotalExact = s.total, s.exact
 	return page, column(s.page, func(f found) uuid.UUID { return f.ID }), nil
