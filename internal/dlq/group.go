@@ -194,7 +194,7 @@ type HourCount struct {
 
 // SourceCount is how many investigations of a source were opened in a minute.
 type SourceCount struct {
-	Minute   time.Time
+	Minute time.Time
 	Source string
 	Opened int64
 }

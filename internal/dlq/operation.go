@@ -301,13 +301,13 @@ type Overlap struct {
 
 // Operation is one treatment of many investigations.
 type Operation struct {
-	UUID    uuid.UUID
-	Kind    OperationKind
-	Name    string
-	Reason  string
-	Actor   string
-	State   OperationState
-	Scope   Scope
+	UUID   uuid.UUID
+	Kind   OperationKind
+	Name   string
+	Reason string
+	Actor  string
+	State  OperationState
+	Scope  Scope
 	// Sources are those of all that may be in its scope, sorted; AllSources where that takes any.
 	Sources []string
 	Options OperationOptions

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,6 +118,7 @@ func keyTable(w io.Writer, keys []access.Key) error {
 		_, err := fmt.Fprintln(w, "There are no keys.")
 		return err
 	}
+	limited := slices.ContainsFunc(keys, func(k access.Key) bool { return !k.Sources.All() })
 	rows := make([][]string, len(keys))
 	for i, k := range keys {
 		state := "works"
@@ -132,9 +134,16 @@ func keyTable(w io.Writer, keys []access.Key) error {
 		if k.LastUsedAt != nil {
 			used = moment(*k.LastUsedAt)
 		}
-		rows[i] = []string{k.ID, k.Name, join(k.Scopes), k.Sources.String(), state, used, moment(k.CreatedAt), k.CreatedBy}
+		rows[i] = []string{k.ID, k.Name, join(k.Scopes), state, used, moment(k.CreatedAt), k.CreatedBy}
+		if limited {
+			rows[i] = slices.Insert(rows[i], 3, k.Sources.String())
+		}
 	}
-	return grid(w, []string{"ID", "NAME", "SCOPES", "SOURCES", "STATE", "LAST USED", "CREATED", "BY"}, rows)
+	head := []string{"ID", "NAME", "SCOPES", "STATE", "LAST USED", "CREATED", "BY"}
+	if limited {
+		head = slices.Insert(head, 3, "SOURCES")
+	}
+	return grid(w, head, rows)
 }
 
 func (c *commands) apikeyRevoke() *cobra.Command {

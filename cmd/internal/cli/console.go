@@ -45,10 +45,10 @@ func (c *commands) consoleLink() *cobra.Command {
 		Use:   "link --name NAME --scopes SCOPE,... | --key ID",
 		Short: "Make a link that signs one browser in, once",
 		Long: `Make a link to the web console that signs one browser in, and works once, within --expires-in. With --key the session
-belongs to that API key: it has the scopes and sources of the key, and ends with it. Otherwise it is for a person, with the scopes
-and sources given. It needs the rights of postrider_relay or of the schema's owner, as apikey create does. The link begins with
-console.url, where that is set; otherwise, in the database of postrider dev, with the address that dev serves;
-otherwise with http.address.`,
+belongs to that API key: it has the scopes and sources of the key, and ends with it. Otherwise it is for a person, with
+the scopes and sources given. It needs the rights of postrider_relay or of the schema's owner, as apikey create does.
+The link begins with console.url, where that is set; otherwise, in the database of postrider dev, with the address that
+dev serves; otherwise with http.address.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()

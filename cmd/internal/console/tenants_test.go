@@ -230,4 +230,3 @@ func TestGroupsBindToSources(t *testing.T) {
 		t.Error("a session goes on with other sources")
 	}
 }
-

@@ -16,8 +16,9 @@ import (
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
 )
 
-// sentinel is in every text of the source that tenants do not see. No uuid has it.
-const sentinel = "zzyx"
+// sentinel is in every text of the source that tenants do not see, and of the whole installation; mainSentinel is in those of the
+// desk's own database. No uuid has them.
+const sentinel, mainSentinel = "zzyx", "zzyq"
 
 // stock is what a source has at the desk, by what a parameter may name.
 type stock struct {
@@ -168,9 +169,14 @@ func TestTenantsSeeTheirSourcesAlone(t *testing.T) {
 	r := newRig(t, nil)
 	r.furnish()
 	own := r.stockOf("orders", "ours", 100)
-	mains := r.stockOf(dlq.MainSource, "mains", 200)
-	r.die(1)
+	mains := r.stockOf(dlq.MainSource, mainSentinel, 200)
+	r.dead(1, func(l *dlq.Letter) { l.OriginTopic = mainSentinel + ".topic" })
+	r.cluster.also = sentinel
+	r.ask("POST", "/keys", fmt.Sprintf(`{"name": "%s key", "scopes": ["read"]}`, sentinel)).is(201)
 	theirs := r.stockOf(sentinel+"-source", sentinel, 300)
+	if n := value[int](r, `select count(*) from postrider.access_audit where target_type in ('entry', 'group', 'operation') and (cardinality(sources) <> 1 or sources = '{*}')`); n != 0 {
+		t.Errorf("%d rows of the audit log do not say the source", n)
+	}
 	r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "resolve", "name": "%s of all", "scope": {"filter": {"topic": "ours.topic"}}}`, sentinel)).is(201)
 	r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "resolve", "name": "%s of two", "scope": {"ids": [%q, %q]}}`, sentinel, own.entry, theirs.entry)).is(201)
 	ids, before := r.foreign(theirs.source), r.state(theirs.source)
@@ -183,7 +189,11 @@ func TestTenantsSeeTheirSourcesAlone(t *testing.T) {
 		for _, said := range []string{about.letter, about.subject, about.source, about.entry, about.group, about.operation, about.event} {
 			raw = strings.ReplaceAll(raw, said, "SAID") // what was asked may be repeated
 		}
-		for _, id := range append(ids, sentinel) {
+		banned := append(slices.Clone(ids), sentinel)
+		if who != "main" {
+			banned = append(banned, mainSentinel)
+		}
+		for _, id := range banned {
 			if strings.Contains(strings.ToLower(raw), id) {
 				t.Errorf("%s: %s %s shows %s of another source: %d %s", who, path, body, id, got.Status, got.Raw)
 				break

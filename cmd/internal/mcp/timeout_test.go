@@ -36,9 +36,9 @@ func (s *slow) Cleanup(ctx context.Context, _ relay.CleanupOptions) (relay.Clean
 	return relay.CleanupResult{}, s.wait(ctx)
 }
 
-func (s *slow) DLQStats(ctx context.Context) (dlq.Summary, error)       { return dlq.Summary{}, s.wait(ctx) }
-func (s *slow) Status(ctx context.Context) (relay.Status, error)        { return relay.Status{}, s.wait(ctx) }
-func (s *slow) Guard(next http.Handler) http.Handler                    { return next }
+func (s *slow) DLQStats(ctx context.Context) (dlq.Summary, error)                       { return dlq.Summary{}, s.wait(ctx) }
+func (s *slow) Status(ctx context.Context) (relay.Status, error)                        { return relay.Status{}, s.wait(ctx) }
+func (s *slow) Guard(next http.Handler) http.Handler                                    { return next }
 func (s *slow) Look(context.Context, string, string, string, access.Sources, any) error { return nil }
 
 func (s *slow) Call(ctx context.Context, _, _ string, _ url.Values, _ any) (any, error) {
