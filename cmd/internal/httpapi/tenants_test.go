@@ -151,6 +151,11 @@ func requests(o *operation, about, own stock) [][2]string {
 		}
 	}
 	var all [][2]string
+	for _, body := range bodies[o.id] { // what the caller has, with something of the other
+		if strings.Contains(path, "{") && strings.Contains(body, "{group}") || strings.Contains(body, `["{entry}"]`) && strings.Contains(path, "/groups/") {
+			all = append(all, [2]string{own.fill(path), fill(body)})
+		}
+	}
 	for _, p := range paths {
 		for _, body := range append(bodies[o.id], "")[:max(1, len(bodies[o.id]))] {
 			all = append(all, [2]string{fill(p), fill(body)})
@@ -179,6 +184,7 @@ func TestTenantsSeeTheirSourcesAlone(t *testing.T) {
 	}
 	r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "resolve", "name": "%s of all", "scope": {"filter": {"topic": "ours.topic"}}}`, sentinel)).is(201)
 	r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "resolve", "name": "%s of two", "scope": {"ids": [%q, %q]}}`, sentinel, own.entry, theirs.entry)).is(201)
+	r.ask("POST", "/operations", fmt.Sprintf(`{"kind": "resolve", "name": "ours late", "scope": {"ids": [%q]}}`, own.entry)).is(201) // others overlap it
 	ids, before := r.foreign(theirs.source), r.state(theirs.source)
 	if len(ids) < 20 {
 		t.Fatalf("only %d ids", len(ids))
