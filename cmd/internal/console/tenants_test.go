@@ -219,7 +219,7 @@ func TestLiveOfTenants(t *testing.T) {
 func TestGroupsBindToSources(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"http.trusted_proxies": "127.0.0.1", "console.proxy_user_header": "X-Forwarded-User", "console.proxy_groups_header": "X-Forwarded-Groups",
-		"console.group_scopes": "orders-team=read+resolve@orders,sre=read"})
+		"console.group_scopes": "orders-team=read@orders,sre=read"})
 	own, theirs := r.stockOf("orders", "ours", 100), r.stockOf("billing", sentinel, 300)
 	b := r.browser()
 	as := []string{"X-Forwarded-User", "ann", "X-Forwarded-Groups", "orders-team"}
