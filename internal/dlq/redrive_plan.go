@@ -317,6 +317,16 @@ func (c *Candidate) RedrivenInPlace() {
 // ofSource reports whether it is an event of another source. What is sent again of it, and how, that source decides.
 func (c *Candidate) ofSource() bool { return c.Subject == SubjectEvent && !isMain(c.Source) }
 
+// Sources are the sources of what is sent, sorted, each once.
+func (p *RedrivePlan) Sources() []string {
+	var sources []string
+	for _, c := range p.Sent() {
+		sources = append(sources, cmp.Or(c.Source, MainSource))
+	}
+	slices.Sort(sources)
+	return slices.Compact(sources)
+}
+
 // OfSources are the candidates that are events of other sources, which are asked to send them again.
 func (p *RedrivePlan) OfSources() []*Candidate {
 	return slices.DeleteFunc(p.Sent(), func(c *Candidate) bool { return !c.ofSource() })

@@ -31,7 +31,7 @@ import (
 type Auditor struct{ Access *access.Store }
 
 // Audit implements the ports: the one who ctx says did it, otherwise actor.
-func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
+func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error {
 	if access.ActorOf(ctx).Name == "" {
 		ctx = access.WithActor(ctx, access.Actor{Name: actor})
 	}
@@ -41,7 +41,7 @@ func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType
 	if action == "dlq.fetch" { // it comes before what was asked for, and may be done again
 		ctx = access.WithoutClaim(ctx)
 	}
-	return a.Access.Audit(ctx, tx, action, targetType, targetID, details)
+	return a.Access.Audit(ctx, tx, action, targetType, targetID, sources, details)
 }
 
 // exceptions is the relay's store, with the error that the room dlq knows.

@@ -119,7 +119,7 @@ func (r *rig) comment(subject string) string {
 }
 
 // Where the audit log cannot be written, nothing is changed and nothing guarded is shown; where it can, each change
-// is in it, with who made it and the request.
+// is in it, with who made it, the request, and the source.
 func TestNoChangeWithoutAudit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -162,7 +162,8 @@ func TestNoChangeWithoutAudit(t *testing.T) {
 			t.Errorf("%s: %s", name, got.Raw)
 			continue
 		}
-		if n := value[int](r, `select count(*) from postrider.access_audit where request_id = $1 and actor = 'key admin' and key_id is not null`, "audited-"+name); n != 1 {
+		if n := value[int](r, `select count(*) from postrider.access_audit where request_id = $1 and actor = 'key admin' and key_id is not null
+				and sources = case target_type when 'key' then '{*}' else '{main}' end::text[]`, "audited-"+name); n != 1 {
 			t.Errorf("%s: %d rows in the audit log", name, n)
 		}
 		// The same transaction notes it under the key, so that a lost answer is not made up for by doing it twice.

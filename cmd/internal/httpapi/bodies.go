@@ -275,6 +275,8 @@ type createKeyBody struct {
 	Name string `json:"name"`
 	// Scopes are what it may do.
 	Scopes []access.Scope `json:"scopes"`
+	// Sources are the sources whose things it sees and acts on, by name: ["*"] is all, and an empty list none. Defaults to all.
+	Sources access.Sources `json:"sources,omitempty"`
 	// ExpiresIn is after how many seconds it ends by itself; 0 is never.
 	ExpiresIn int64 `json:"expires_in_seconds,omitempty"`
 }

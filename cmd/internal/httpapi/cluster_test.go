@@ -19,6 +19,7 @@ import (
 type brokersSay struct {
 	away  atomic.Bool
 	asked atomic.Int32
+	also  string // is in what is said of the whole installation; empty for nothing
 }
 
 func (b *brokersSay) say() error {
@@ -34,20 +35,23 @@ func (b *brokersSay) Topics(context.Context) (api.Topics, error) {
 		{Name: "orders", Uses: []api.TopicUse{api.UsedForEvents}, Exists: true, Partitions: 12, Replicas: 3, UnderReplicated: 1},
 		{Name: "postrider.dlq", Uses: []api.TopicUse{api.UsedForDeadLetters, api.UsedForCollecting}},
 	}
+	if b.also != "" {
+		all = append(all, api.Topic{Name: b.also})
+	}
 	return api.Topics{List: api.ListOf(all, ""), LookedAt: dlqtest.Start}, b.say()
 }
 
 func (b *brokersSay) Consumers(context.Context, api.Topics) (api.ConsumerGroups, error) {
 	end, lag, since := int64(30), int64(7), dlqtest.Start
 	return api.ConsumerGroups{LookedAt: dlqtest.Start, List: api.ListOf([]api.ConsumerGroup{{
-		Name: "billing", Protocol: api.ProtocolClassic, State: "Stable", Members: 2, Topics: []string{"orders"}, Lag: lag, Standing: 1,
+		Name: "billing" + b.also, Protocol: api.ProtocolClassic, State: "Stable", Members: 2, Topics: []string{"orders"}, Lag: lag, Standing: 1,
 		Partitions: []api.ConsumedPartition{{Topic: "orders", Partition: 3, Committed: 23, End: &end, Lag: &lag, BehindSince: &since, Standing: true}},
 	}}, "")}, b.say()
 }
 
 func (b *brokersSay) examine(context.Context) (doctor.Report, error) {
 	return doctor.Report{Warnings: 1, OK: true, ExaminedAt: dlqtest.Start, Findings: []doctor.Finding{
-		{Group: "database", Check: "connection", Verdict: doctor.OK, Says: "PostgreSQL answers"},
+		{Group: "database", Check: "connection", Verdict: doctor.OK, Says: "PostgreSQL answers" + b.also},
 		{Group: "kafka", Check: "message size", Verdict: doctor.Warning, Says: "the brokers take less", Hint: "raise message.max.bytes"},
 	}}, b.say()
 }
@@ -56,7 +60,7 @@ func (b *brokersSay) examine(context.Context) (doctor.Report, error) {
 func (b *brokersSay) sources(context.Context) (api.Sources, error) {
 	since := dlqtest.Start
 	return api.Sources{LookedAt: dlqtest.Start, List: api.ListOf([]api.Source{
-		{Name: "billing", Database: "postgres://relay@billing/app", Origin: "postrider.yaml:14", Reason: new("away"), Error: new("connect to the database: connection refused")},
+		{Name: "billing" + b.also, Database: "postgres://relay@billing/app", Origin: "postrider.yaml:14", Reason: new("away"), Error: new("connect to the database: connection refused")},
 		{Name: "orders", Database: "postgres://relay@orders/app", Origin: "postrider.yaml:12", OK: true, Led: true, Leader: new("relay-0:7:33cdad08"), LedSince: &since, Pending: 3},
 	}, "")}, b.say()
 }

@@ -139,6 +139,10 @@ func (s *Services) Routes() []Route {
 		if several, is := r.answer.(either); is {
 			routes[i].Answers = several
 		}
+		routes[i].reach()
+		if routes[i].Of != "" {
+			routes[i].Handle = s.seen(routes[i].Of, r.handle)
+		}
 		switch r.method + " " + r.path {
 		case "POST /operations", "POST /tasks/retry":
 			routes[i].Limit = PlanLimit

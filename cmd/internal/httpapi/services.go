@@ -23,7 +23,7 @@ type Access interface {
 	History(ctx context.Context, f access.DoneFilter) ([]access.Done, error)
 	EntryHistory(ctx context.Context, entry string, operations []string) ([]access.Done, error)
 	OperationHistory(ctx context.Context, operation string) ([]access.Done, error)
-	Look(ctx context.Context, action, targetType, targetID string, details any) error
+	Look(ctx context.Context, action, targetType, targetID string, sources access.Sources, details any) error
 }
 
 // Cluster says what the brokers know of topics and consumer groups. An error about the brokers wraps cluster.ErrBrokers.

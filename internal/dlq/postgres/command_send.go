@@ -181,7 +181,7 @@ func eachWaiting(ctx context.Context, tx pgx.Tx, sources []string, f func(w dlq.
 func (r *Redriver) Commands(ctx context.Context, f dlq.CommandFilter) (all []dlq.SourceCommand, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	rows, err := r.pool.Query(ctx, commandList, f.Before, f.Limit, f.Source, string(f.State))
+	rows, err := r.pool.Query(ctx, commandList, f.Before, f.Limit, dlq.OnlySource(ctx, f.Source), string(f.State))
 	if err != nil {
 		return nil, translate("list commands", err)
 	}

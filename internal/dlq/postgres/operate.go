@@ -210,5 +210,5 @@ func (r *Redriver) writeItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, r
 		done := slices.DeleteFunc(slices.Clone(treated), func(i dlq.Item) bool { return i.State != dlq.ItemDone })
 		details["entries"] = column(done, func(i dlq.Item) uuid.UUID { return i.Entry })
 	}
-	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), details)
+	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), o.Sources, details)
 }

@@ -90,11 +90,11 @@ func (s *settingsSeen) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (hal
 	return s.Exceptions.Halting(ctx, tx, ids)
 }
 
-func (s *settingsSeen) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
+func (s *settingsSeen) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error {
 	if err := tx.QueryRow(ctx, plannerSettings).Scan(&s.behind); err != nil {
 		return err
 	}
-	return s.Auditor.Audit(ctx, tx, actor, action, targetType, targetID, details)
+	return s.Auditor.Audit(ctx, tx, actor, action, targetType, targetID, sources, details)
 }
 
 // TestItemsAreForeseenByTheirKeys: the statements for single items do not rely on statistics; the ones about the whole scope

@@ -159,15 +159,24 @@ var (
 	operationItemsWaiting   = query("operation_items_waiting")
 	operationPostpone       = query("operation_postpone")
 	operationIDs            = query("operation_ids")
+
+	seenEntries    = query("seen_entries")
+	seenGroups     = query("seen_groups")
+	seenOperations = query("seen_operations")
+	entrySources   = query("entry_sources")
+	statsReasonsOf = query("stats_reasons_of")
+	statsDayOf     = query("stats_day_of")
+	statsOpenOf    = query("stats_open_of")
+	pendingOf      = query("pending_of")
 )
 
 // These statements only call a function of the schema, whose comment says what it does.
 const (
-	operationInsert = `select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6) o`
+	operationInsert = `select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6, $7) o`
 	operationFreeze = `select postrider.dlq_freeze_operation($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 	operationPlan   = `select postrider.dlq_plan_operation($1, $2, $3)`
 	operationLock   = `select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, scope, options, plan, items, done, skipped, failed, delivered, came_back,
-		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at
+		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at, sources
 		from postrider.dlq_lock_operation($1)`
 	operationCommand = `select postrider.dlq_command_operation($1, $2, $3)`
 	redriveEnqueue   = `select r.event_id, r.id from postrider.dlq_redrive_letters($1, $2, $3, $4::text[]::jsonb[], $5, $6, $7) r`

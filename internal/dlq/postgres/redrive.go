@@ -16,10 +16,10 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// Auditor writes, in the transaction of a change, who made it: the person that ctx names, otherwise actor. If the
-// writing fails, the change is not committed.
+// Auditor writes, in the transaction of a change, who made it, and of which sources the changed things are: the person that ctx
+// names, otherwise actor. If the writing fails, the change is not committed.
 type Auditor interface {
-	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
+	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error
 }
 
 // Exceptions knows which dead-lettered events halt their key, and puts them back in their place.
@@ -152,7 +152,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if len(done.Entries) == 1 {
 			id = done.Entries[0].String()
 		}
-		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, auditEvents(map[string]any{
+		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, plan.Sources(), auditEvents(map[string]any{
 			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil}, plan.InPlace()))
 	})
 	span.end(err)

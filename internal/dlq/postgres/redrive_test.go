@@ -27,7 +27,7 @@ type auditor struct {
 	refuse  error
 }
 
-func (a *auditor) Audit(_ context.Context, _ pgx.Tx, _, action, targetType, targetID string, _ any) error {
+func (a *auditor) Audit(_ context.Context, _ pgx.Tx, _, action, targetType, targetID string, _ []string, _ any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.actions = append(a.actions, action+" "+targetType+" "+targetID)

@@ -291,6 +291,7 @@ create table postrider.dlq_operation (
     actor         text not null,
     state         text not null check (state in ('planned', 'canary', 'running', 'paused', 'halted', 'aborted', 'completed')),
     scope         jsonb not null,
+    sources       text[] not null default '{*}',
     options       jsonb not null default '{}',
     plan          jsonb not null default '{}',
     reason        text,
@@ -312,10 +313,11 @@ create table postrider.dlq_operation (
 comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when the operation is planned. Ended operations are removed after dlq.operation_retention_days.';
 comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
 comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
-comment on column postrider.dlq_operation.name is 'Given by the operator who started it, for example the incident. Unique among the operations that have not ended.';
+comment on column postrider.dlq_operation.name is 'Given by the operator who started it, for example the incident. Unique among the operations of the same sources that have not ended.';
 comment on column postrider.dlq_operation.actor is 'Who started it.';
 comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by an operator), halted (too many came back dead), aborted, completed.';
 comment on column postrider.dlq_operation.scope is 'What was asked for: a filter or a group. An empty object where investigations were named: they are the items.';
+comment on column postrider.dlq_operation.sources is 'The sources of all that may be in its scope, by name: those of a group, of the investigations that are named, or of a filter that says them. {*} is a scope that takes any source.';
 comment on column postrider.dlq_operation.options is 'target, rate (a second), canary (how many), halt_ratio, edits.';
 comment on column postrider.dlq_operation.plan is 'What it would do when it was planned (dlq_plan_operation). Counts: items, bytes, keys whose order is affected, redriven before, tasks, halting, unreadable_headers. By topic: topics, and reaches, the messages and the groups that failed. What the caller foresaw: left_out by reason among the first foreseen items, overlapping and overlaps with operations that have not ended.';
 comment on column postrider.dlq_operation.reason is 'Why, in the words of who started it.';
@@ -335,8 +337,8 @@ comment on column postrider.dlq_operation.finished_at is 'When it ended.';
 comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
 create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
 comment on index postrider.dlq_operation_open is 'Operations that have not ended.';
-create unique index dlq_operation_name on postrider.dlq_operation (name) where state in ('canary', 'running', 'paused', 'halted', 'planned');
-comment on index postrider.dlq_operation_name is 'Operations that have not ended have different names, so that a name says which one is meant.';
+create unique index dlq_operation_name on postrider.dlq_operation (name, sources) where state in ('canary', 'running', 'paused', 'halted', 'planned');
+comment on index postrider.dlq_operation_name is 'Operations of the same sources that have not ended have different names, so that a name says which one is meant. Of other sources no person hears by a name.';
 
 create table postrider.dlq_operation_item (
     dlq_operation_uuid uuid not null references postrider.dlq_operation on delete cascade,

@@ -22,7 +22,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz),
-    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
+    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb, text[]),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid[], text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, text, uuid[]),
     postrider.dlq_plan_operation(uuid, bigint[], jsonb), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
     postrider.engine_resume(text) to postrider_relay;
@@ -41,7 +41,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz),
-    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
+    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb, text[]),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid[], text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, text, uuid[]),
     postrider.dlq_plan_operation(uuid, bigint[], jsonb), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean)
     to postrider_operator;
