@@ -14,12 +14,10 @@ const (
 	CommandRedrive CommandKind = "redrive"
 	// CommandClose: the investigation is closed or gone. The source may remove the event, and lets the key go that it halts.
 	CommandClose CommandKind = "close"
-	// CommandRelease: the key goes that the event halts, and its investigation stays.
-	CommandRelease CommandKind = "release"
 )
 
 // CommandKinds returns every kind.
-func CommandKinds() []CommandKind { return []CommandKind{CommandRedrive, CommandClose, CommandRelease} }
+func CommandKinds() []CommandKind { return []CommandKind{CommandRedrive, CommandClose} }
 
 // CommandState says whether a source has answered a command.
 type CommandState string
@@ -42,8 +40,6 @@ const (
 	AnswerNew = "new"
 	// AnswerClosed: the event was closed.
 	AnswerClosed = "closed"
-	// AnswerReleased: its key was let go, or goes already.
-	AnswerReleased = "released"
 	// AnswerAbandoned: the source was forgotten before it answered.
 	AnswerAbandoned = "abandoned"
 	// AnswerUndone: the source had answered, and was set back to a time before.

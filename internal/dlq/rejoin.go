@@ -64,7 +64,7 @@ type KnownSource struct {
 type SourceAct struct {
 	// Command is the id of the command.
 	Command uuid.UUID
-	// Answer is AnswerInPlace, AnswerNew, AnswerClosed or AnswerReleased.
+	// Answer is AnswerInPlace, AnswerNew or AnswerClosed.
 	Answer string
 	// OutboxID, Event and Episode are the event that it was done to.
 	OutboxID int64
@@ -100,8 +100,8 @@ type Rejoin struct {
 	Acts []SourceAct
 	// Done says that it was done, and is no plan.
 	Done bool
-	// Forgotten is how many redrives are undone now, and can be asked for again. Again is how many commands to close or
-	// release are sent again. Noted is how many redrives of the source the desk has noted.
+	// Forgotten is how many redrives are undone now, and can be asked for again. Again is how many commands to close are
+	// sent again. Noted is how many redrives of the source the desk has noted.
 	Forgotten, Again, Noted int64
 }
 

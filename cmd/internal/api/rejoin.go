@@ -27,7 +27,7 @@ type Rejoin struct {
 	MissingLetters int `json:"missing_letters"`
 	// Forgotten is how many redrives the desk has forgotten: people can redrive them again, where they have not arrived.
 	Forgotten int64 `json:"forgotten"`
-	// Again is how many commands to close or release are sent again.
+	// Again is how many commands to close are sent again.
 	Again int64 `json:"again"`
 	// Noted is how many redrives of the source the desk has noted.
 	Noted int64 `json:"noted"`
@@ -44,7 +44,7 @@ type UndoneCommand struct {
 type SourceAct struct {
 	// Command is the id of the command.
 	Command uuid.UUID `json:"command"`
-	// Answer is in_place, new (a redrive), closed or released.
+	// Answer is in_place, new (both a redrive) or closed.
 	Answer string `json:"answer"`
 	// OutboxID is the number of the event in the source.
 	OutboxID int64 `json:"outbox_id"`

@@ -30,7 +30,7 @@ func (c *commands) sourcesRejoin() *cobra.Command {
 it and nothing to it. This command says what the one database has and the other has not, asks, and leads it back:
 
 - Of commands that the source answered and that are undone in it, redrives are forgotten, so that their investigations
-  can be redriven again. What closes an investigation or releases a key is sent again.
+  can be redriven again. What closes an event is sent again.
 - Redrives that the source carried out and the desk does not know are noted at their investigations.
 - The database that has the name now counts as the source. The old one must not come back.
 

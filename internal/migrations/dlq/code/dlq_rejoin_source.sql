@@ -19,7 +19,7 @@ begin
     )
     select count(*) into redrives from lost;
     update postrider.dlq_command c set answered_at = null, answer = null, detail = null
-    where c.dlq_command_uuid = any (p_undone) and c.source = p_source and c.kind <> 'redrive' and c.answer in ('closed', 'released');
+    where c.dlq_command_uuid = any (p_undone) and c.source = p_source and c.kind = 'close' and c.answer = 'closed';
     get diagnostics again = row_count;
     -- What this database has lost: redrives that the source carried out.
     noted := 0;
@@ -50,5 +50,5 @@ begin
     where s.source = p_source;
 end $$;
 comment on function postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) is
-'Leads a source back: takes its identity, its outbox_source.heard and its newest receipt for what they are. p_undone are commands that it answered and does not know: redrives are forgotten, and what closes or releases is commanded again. p_acts is what it did and this database does not know, as access_find_commands says it: redrives are noted where their investigation is pending here. Returns how many redrives are undone, how many commands are sent again, and how many redrives were noted.';
+'Leads a source back: takes its identity, its outbox_source.heard and its newest receipt for what they are. p_undone are commands that it answered and does not know: redrives are forgotten, and what closes is commanded again. p_acts is what it did and this database does not know, as access_find_commands says it: redrives are noted where their investigation is pending here. Returns how many redrives are undone, how many commands are sent again, and how many redrives were noted.';
 revoke all on function postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) from public;

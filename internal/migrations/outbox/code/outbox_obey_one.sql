@@ -9,7 +9,7 @@ declare
     h postrider.outbox_hold;
     v_changed integer;
 begin
-    if p_command->>'kind' not in ('redrive', 'close', 'release') or num_nulls(p_command->>'kind', v_command, v_id, v_event, p_command->>'episode', p_command->>'actor') > 0 then
+    if p_command->>'kind' not in ('redrive', 'close') or num_nulls(p_command->>'kind', v_command, v_id, v_event, p_command->>'episode', p_command->>'actor') > 0 then
         raise exception using errcode = '22023', message = format('postrider: %L is no command that this outbox knows', left(p_command::text, 200));
     end if;
     select * into x from postrider.outbox_exception o where o.id = v_id and o.event_id = v_event for update nowait;
@@ -46,11 +46,6 @@ begin
         if v_changed = 0 then
             return; -- it was closed before
         end if;
-    elsif p_command->>'kind' = 'release' then
-        answer := 'released';
-        if cardinality(postrider.outbox_let_keys_go(array[x.id])) = 0 then
-            return; -- its key goes already
-        end if;
     elsif x.state = 'exhausted' then
         answer := 'busy'; -- its dead letter is here before the relay has noted that it was taken
         return;
@@ -61,7 +56,7 @@ begin
         end if;
         update postrider.outbox_exception o set obeyed = coalesce(o.obeyed, '{}') || jsonb_build_object(v_command, event) where o.id = x.id;
     end if;
-    perform postrider.access_add_audit(p_command->>'actor', case answer when 'closed' then 'dlq.resolve' when 'released' then 'dlq.release' else 'dlq.requeue' end, 'event', x.id::text,
+    perform postrider.access_add_audit(p_command->>'actor', case answer when 'closed' then 'dlq.resolve' else 'dlq.requeue' end, 'event', x.id::text,
         jsonb_strip_nulls(jsonb_build_object('desk', p_desk, 'command', v_command, 'entry', p_command->>'entry', 'episode', x.episode, 'event', event,
             'call', (p_command->>'call')::bigint, 'answer', answer, 'event_id', x.event_id, 'target', p_command->>'target', 'edited', (p_command->>'edited')::boolean,
             'new_event', case answer when 'new' then p_command->>'new_event' end)));
