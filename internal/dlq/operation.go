@@ -364,6 +364,9 @@ func CheckCommandReason(reason string) error { return plain("reason", reason, Ma
 // plans twice would otherwise start one and watch the other.
 var ErrExists = errors.New("the name is taken")
 
+// ErrSource is wrapped by errors about a source that is not as a request needs it.
+var ErrSource = errors.New("source refused")
+
 // ErrState is wrapped by errors about a command that does not fit the state of an operation.
 var ErrState = errors.New("operation refused")
 

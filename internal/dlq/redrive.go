@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -146,6 +147,8 @@ const (
 	EntryPurged SkipReason = "purged"
 	// SourceAway: its source answers no commands.
 	SourceAway SkipReason = "source_away"
+	// SourceForgotten: people said that its source is gone for good.
+	SourceForgotten SkipReason = "source_forgotten"
 	// Stale: in its source the event has moved on since it was given up.
 	Stale SkipReason = "stale"
 	// EventGone: its source does not have the event any more, or its letter does not name it.
@@ -156,7 +159,7 @@ const (
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
 		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, TopicNotAllowed, HoldsKey, EntryPurged,
-		SourceAway, Stale, EventGone}
+		SourceAway, SourceForgotten, Stale, EventGone}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -244,6 +247,8 @@ func (r SkipReason) Explain() string {
 		return "it was purged"
 	case SourceAway:
 		return "its source answers no commands; postrider sources says what is wrong with it"
+	case SourceForgotten:
+		return "its source was forgotten, and is asked nothing any more: close it, or send its message from its letter (postrider replay)"
 	case Stale:
 		return "in its source the event has moved on: it was redriven or given up again there; look again when its next letter is here"
 	case EventGone:
@@ -288,6 +293,9 @@ var ErrRequest = errors.New("request refused")
 // an operation.
 const MaxRedrive = 10_000
 
+// MaxWait is the longest RedriveRequest.Wait.
+const MaxWait = time.Hour
+
 // RedriveRequest asks for messages to be sent again.
 type RedriveRequest struct {
 	// Entries are the investigations, each once, MaxRedrive at most. Required.
@@ -305,6 +313,9 @@ type RedriveRequest struct {
 	Repair *Repair
 	// Operation is the operation that asks, if any.
 	Operation uuid.UUID
+	// Wait is how long it waits for what other sources answer, MaxWait at most. Then a source that is away is asked, too.
+	// Defaults to two seconds, and a source that is away is not asked.
+	Wait time.Duration
 	// Actor is who asks. Required.
 	Actor string
 }
@@ -327,6 +338,8 @@ func (r RedriveRequest) Check() error {
 		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case r.MaxHops < 0 || r.MaxHops > MaxMaxHops:
 		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, r.MaxHops, MaxMaxHops)
+	case r.Wait < 0 || r.Wait > MaxWait:
+		return fmt.Errorf("%w: it is to wait %s for answers of sources, it must be up to %s", ErrRequest, r.Wait, MaxWait)
 	case r.Edit != nil && len(r.Entries) != 1:
 		return fmt.Errorf("%w: %d investigations are named; a message is edited alone", ErrRequest, len(r.Entries))
 	case r.Edit != nil && r.Edit.Tombstone && r.Edit.Payload != nil:

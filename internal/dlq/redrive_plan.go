@@ -347,6 +347,15 @@ func (p *RedrivePlan) SkipSource(source string, since time.Time) {
 	}
 }
 
+// SkipForgotten skips the events of a source that is gone for good.
+func (p *RedrivePlan) SkipForgotten(source string) {
+	for _, c := range p.OfSources() {
+		if c.Source == source {
+			c.Skip = SourceForgotten
+		}
+	}
+}
+
 // NewEvents returns the candidates that are sent as new events, and skips the ones that were sent too often. It comes after
 // the events that are redriven in their place, which are no further hop.
 func (p *RedrivePlan) NewEvents() (fresh []*Candidate) {

@@ -91,6 +91,9 @@ func (a *App) newCarrier(ctx context.Context, c config.Config, s *config.Source,
 		return nil, err
 	}
 	cfg.OwnTopic = func(topic string) string { return own[topic] }
+	if w, named := observer.(*sourceWork); named {
+		stored.Admit = func(ctx context.Context) error { return w.confirm(ctx, pool) }
+	}
 	cfg.Store = postgres.NewStore(pool, stored)
 	if c.Outbox.Log {
 		cfg.Store = actionLog{cfg.Store, cfg.Logger.With("component", "relay")}

@@ -140,21 +140,29 @@ func (f *fleet) connected() map[string]*sourceWork {
 }
 
 // command sends commands to the source whenever there are some, until ctx ends. A source that does not obey is carried all the
-// same.
-func (w *sourceWork) command(ctx context.Context, k *carrier) {
+// same; one that is stopped is an error.
+func (w *sourceWork) command(ctx context.Context, k *carrier) error {
 	if w.fleet.commander == nil {
-		return
+		<-ctx.Done()
+		return nil
 	}
 	w.connected.Store(true)
 	defer w.connected.Store(false)
 	said := saidOnce{log: w.log, what: "commands did not reach the source; they are sent again"}
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-w.commands:
-			said.note(ctx, w.commandNow(ctx, k))
+			err = w.commandNow(ctx, k)
+		case <-time.After(spread(confirmPause)):
+			err = w.confirm(ctx, k.pool)
 		}
+		if isStopped(err) {
+			return err
+		}
+		said.note(ctx, err)
 	}
 }
 

@@ -73,12 +73,14 @@ type Services struct {
 	Series         *series.Recorder
 	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
 	Fetcher *dlq.Fetcher
-	// Cluster, Examine and Sources are for the API; nil where this process is not asked for what it depends on.
+	// Cluster, Examine, Sources and SourceAdmin are for the API; nil where this process is not asked for what it depends on.
 	Cluster httpapi.Cluster
 	Examine func(context.Context) (doctor.Report, error)
 	Sources func(context.Context) (api.Sources, error)
-	sender  dlq.Redriver
-	pool    *pgxpool.Pool
+	// SourceAdmin leads sources back, and forgets them.
+	SourceAdmin httpapi.SourceAdmin
+	sender      dlq.Redriver
+	pool        *pgxpool.Pool
 }
 
 // Brokers are what people ask the brokers for.
@@ -148,7 +150,7 @@ func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services
 		return nil, err
 	}
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher, Cluster: d.Cluster, Examine: d.Examine, Sources: d.Sources,
+		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher, Cluster: d.Cluster, Examine: d.Examine, Sources: d.Sources, SourceAdmin: d.SourceAdmin,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Series: d.Series, Access: d.Access, Redactor: redactor,
 		Archiving: ledger.ArchiveStep{RetentionDays: c.Archive.RetentionDays, Policies: ArchivePolicies(c.Archive)},
 		PageSize:  c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
@@ -200,6 +202,7 @@ func (a *App) openServices(ctx context.Context) error {
 	}
 	a.lifecycle.add(closing("client that looks at topics and consumer groups", looks.Close))
 	a.services.Cluster, a.services.Examine, a.services.Sources = looks, a.examineOwn, a.lookAtSources
+	a.services.SourceAdmin = sourceAdmin{a}
 	return nil
 }
 

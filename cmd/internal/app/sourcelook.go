@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/doctor"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
@@ -33,7 +35,7 @@ func LookAtSources(ctx context.Context, c config.Config, desk *Services) api.Sou
 	}
 	all.Wait()
 	addCommands(ctx, looks, desk)
-	return api.Sources{List: api.ListOf(looks, ""), LookedAt: began}
+	return api.Sources{List: api.ListOf(looks, ""), LookedAt: began, Removed: addStops(ctx, looks, desk)}
 }
 
 // lookAtSources is LookAtSources for the sources of this process. A look that was given up is an error.
@@ -91,6 +93,31 @@ func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	}
 }
 
+// addStops adds to looks why people stopped sources, or the desk did, and returns what the desk knows of sources that are not among
+// them.
+func addStops(ctx context.Context, looks []api.Source, desk *Services) []api.RemovedSource {
+	removed := []api.RemovedSource{}
+	if desk == nil {
+		return removed
+	}
+	known, err := desk.Redriver.KnownSources(ctx)
+	if err != nil {
+		return removed
+	}
+	for _, k := range known {
+		i := slices.IndexFunc(looks, func(l api.Source) bool { return l.Name == k.Name })
+		if i < 0 {
+			removed = append(removed, api.NewRemovedSource(k))
+			continue
+		}
+		if l := &looks[i]; l.OK && k.Stopped != "" {
+			l.OK, l.Reason = false, new(string(k.Stopped))
+			l.Error = new((&dlq.StoppedError{Source: k.Name, Reason: k.Stopped}).Error())
+		}
+	}
+	return removed
+}
+
 func lookAt(ctx context.Context, c config.Config, s config.Source) api.Source {
 	look := api.Source{Name: s.Name, Database: s.Database.URL.String(), Origin: s.Origin()}
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
@@ -113,13 +140,17 @@ func readSource(ctx context.Context, c config.Config, l *api.Source) error {
 	}
 	defer pool.Close()
 	var name string
-	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), s.desk, l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
-		Scan(&name, &l.Desk, &l.Led, &l.Leader, &l.LedSince)
+	var place, is *string
+	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), s.desk, s.place, postrider.outbox_place(), l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
+		Scan(&name, &l.Desk, &place, &is, &l.Led, &l.Leader, &l.LedSince)
 	if err != nil {
 		return err
 	}
 	if name != "" && name != l.Name {
 		return fmt.Errorf("%w: this database is the source %s and not %s; a source keeps its name", errOtherName, name, l.Name)
+	}
+	if err := copied(l.Name, place, is); err != nil {
+		return err
 	}
 	status, err := postgres.NewStore(pool, postgres.StoreOptions{LetterTopic: c.DLQTopicOf}).Status(ctx)
 	l.Pending, l.Parked, l.Scheduled, l.Exhausted, l.DeadLettered = status.Pending, status.Parked, status.Scheduled, status.Exhausted, status.DeadLettered

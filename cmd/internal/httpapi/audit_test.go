@@ -66,7 +66,10 @@ func (r *rig) changing() map[string][3]string {
 	ledgertest.Age(r.t, r.pool, uuid.MustParse(ended), 40*24*time.Hour)
 	r.ask("POST", "/detector/pause", "").is(200)
 	r.ask("POST", "/archive/pause", "").is(200)
+	r.exec(`insert into postrider.dlq_source (source, stopped, stopped_at) values ('orders', null, null), ('billing', 'rewound', now()) on conflict do nothing`)
 	return map[string][3]string{
+		"rejoinSource":       {"POST", "/sources/billing/rejoin", ""},
+		"forgetSource":       {"POST", "/sources/orders/forget", ""},
 		"unflagTask":         {"POST", "/tasks/" + flagged + "/unflag", ""},
 		"pauseDetector":      {"POST", "/detector/pause", ""},
 		"resumeDetector":     {"POST", "/detector/resume", ""},

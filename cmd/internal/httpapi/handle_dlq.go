@@ -160,6 +160,9 @@ func (b *editBody) edit() (*dlq.Edit, error) {
 	return e, nil
 }
 
+// maxWaitSeconds is how long a request waits for the answers of sources: operations of the API have about 20 seconds.
+const maxWaitSeconds = 10
+
 func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 	began := time.Now()
 	var b requeueBody
@@ -178,6 +181,12 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 		if req.MaxHops = *b.MaxHops; req.MaxHops == 0 {
 			return nil, refuse(Validation, "max_hops is 0; it must be 1 to %d", dlq.MaxMaxHops)
 		}
+	}
+	if b.WaitSeconds != nil {
+		if *b.WaitSeconds < 1 || *b.WaitSeconds > maxWaitSeconds {
+			return nil, refuse(Validation, "wait_seconds is %d; it must be 1 to %d", *b.WaitSeconds, maxWaitSeconds)
+		}
+		req.Wait = time.Duration(*b.WaitSeconds) * time.Second
 	}
 	if b.Edit != nil {
 		if !r.Actor.May(access.Edit) {

@@ -115,6 +115,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	if err := req.Check(); err != nil {
 		return dlq.Requeued{}, err
 	}
+	waiting := ctx
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var done dlq.Requeued
@@ -163,7 +164,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if r.commanded != nil {
 			r.commanded()
 		}
-		r.awaitAnswers(ctx, commands, &done)
+		r.awaitAnswers(waiting, req.Wait, commands, &done)
 	}
 	return done, nil
 }

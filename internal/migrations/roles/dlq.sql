@@ -6,6 +6,9 @@ grant insert, update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_letter, postrider.dlq_group to postrider_relay;
 grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item to postrider_relay;
 grant update, delete on postrider.dlq_redrive, postrider.dlq_command to postrider_relay;
+-- What it sees of sources.
+grant insert, update on postrider.dlq_source to postrider_relay;
+grant execute on function postrider.dlq_forget_source(text), postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) to postrider_relay, postrider_operator;
 grant execute on function postrider.uuid_generate_v7() to postrider_relay;
 grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),

@@ -93,6 +93,11 @@ func (d *leadership) begin(ctx context.Context) error {
 	if drawn >= 0 && drawn < began.Position { // -1: the login may not ask the sequence, which the next look says
 		return rewound(drawn, began.Position)
 	}
+	if d.log.admit != nil {
+		if err := d.log.admit(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+		}
+	}
 	if began.Gaps, err = parseRanges(gaps); err != nil {
 		return err
 	}
@@ -118,6 +123,9 @@ func (d *leadership) begin(ctx context.Context) error {
 	began.Holds, err = pgx.CollectRows(rows, scanHold)
 	return err
 }
+
+// ErrNotAdmitted: StoreOptions.Admit refused a term.
+var ErrNotAdmitted = errors.New("the outbox must not be led")
 
 // ErrRewound: the ids of the log stand below its position.
 var ErrRewound = errors.New("the log was rewound")

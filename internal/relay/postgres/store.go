@@ -109,6 +109,9 @@ type StoreOptions struct {
 	// LetterTopic is the dead-letter topic of a topic's events, to count the events behind a hold of one. Defaults to
 	// relay.DefaultDLQTopic for every topic.
 	LetterTopic func(topic string) string
+	// Admit is asked before a term begins. Its error, which ErrNotAdmitted then wraps, keeps the relay from leading. It has
+	// the few seconds that a step of a leadership has. Defaults to none.
+	Admit func(context.Context) error
 }
 
 // defaultLongestRetry is StoreOptions'.
@@ -122,6 +125,7 @@ type Store struct {
 	renewEach    time.Duration // how old its transaction becomes
 	longestRetry time.Duration
 	letterTopic  func(topic string) string
+	admit        func(context.Context) error
 	renewed      atomic.Int64 // when asStoreError last gave the connections up, in Unix nanoseconds
 }
 
@@ -133,7 +137,7 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
 	if o.AskEach == 0 {
 		o.AskEach = time.Second
 	}
-	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, askEach: o.AskEach, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
+	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, askEach: o.AskEach, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic, admit: o.Admit}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}
