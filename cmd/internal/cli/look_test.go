@@ -76,7 +76,9 @@ func kept(t *testing.T, db *pgtest.DB) {
 			select l.event_id, l.origin_topic, l.key, l.payload, case when l.headers @> '[["postrider-invalid-headers"]]' then '[]' else l.headers end
 			from postrider.dlq_letter l where l.dialect = 'postrider' order by l.dlq_offset returning id, event_id)
 		update postrider.dlq_letter l set outbox_id = e.id from e where l.event_id = e.event_id returning l.outbox_id`)
-	outboxtest.Settle(t, conn, outboxtest.DeadLettered, ids...)
+	if len(ids) > 0 { // or settling takes a number of a receipt
+		outboxtest.Settle(t, conn, outboxtest.DeadLettered, ids...)
+	}
 }
 
 // investigationOf returns the id of the only investigation of a letter's subject.
