@@ -13,7 +13,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Auditor writes, in the transaction of a change, who made it, and of which sources the changed things are: the actor in ctx if
+// Auditor writes, in the transaction of a change, who made it, and the sources of the changed things: the actor in ctx if
 // there is one, otherwise actor.
 type Auditor interface {
 	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error

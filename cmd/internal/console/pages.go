@@ -43,7 +43,7 @@ func (p page) path() string {
 	return strings.TrimSuffix(path, "{$}")
 }
 
-// reaches are of which sources the things of pages are, by the first part of their path, as in the API. What is not here is of the
+// reaches say for pages which sources a person needs, by the first part of their path, as in the API. What is not here is of the
 // whole installation.
 var reaches = map[string]httpapi.Reach{
 	"": httpapi.PerSource, "causes": httpapi.PerSource, "investigations": httpapi.PerSource, "plan": httpapi.PerSource, "operations": httpapi.PerSource,
@@ -51,7 +51,7 @@ var reaches = map[string]httpapi.Reach{
 	"outbox": httpapi.OwnDatabase, "holds": httpapi.OwnDatabase, "tasks": httpapi.OwnDatabase, "detector": httpapi.OwnDatabase, "archive": httpapi.OwnDatabase,
 }
 
-// reach is of which sources its things are.
+// reach says which sources a person needs for it.
 func (p page) reach() httpapi.Reach {
 	if p.pattern == anyPath {
 		return httpapi.PerSource // it has nothing

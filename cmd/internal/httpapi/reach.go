@@ -10,7 +10,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// reaches are of which sources the things of routes are, by the first part of their path. What is not here is of the whole
+// reaches say for routes which sources a caller needs, by the first part of their path. What is not here is of the whole
 // installation.
 var reaches = map[string]Reach{
 	"dlq": PerSource, "groups": PerSource, "operations": PerSource, "commands": PerSource, "sources": PerSource, "audit": PerSource, "me": PerSource,

@@ -30,7 +30,7 @@ type Route struct {
 	// Recall answers a request whose Idempotency-Key was carried out before, by what that did; the answer was lost.
 	// Defaults to none: such a request is told that it was carried out.
 	Recall func(context.Context, *Request, *access.LostError) (any, error)
-	// Reach says of which sources its things are. Defaults to WholeInstallation: a route is closed to keys with some sources until it
+	// Reach says which sources a caller needs. Defaults to WholeInstallation: a route is closed to keys with some sources until it
 	// says otherwise.
 	Reach Reach
 	// Of is what {id} in Path names, for Reach PerSource; an id that the caller does not see is answered as an unknown one. Defaults
@@ -38,7 +38,7 @@ type Route struct {
 	Of dlq.Thing
 }
 
-// Reach says of which sources the things of a route are.
+// Reach says which sources a caller of a route needs.
 type Reach int
 
 const (

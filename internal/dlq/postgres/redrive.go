@@ -16,7 +16,7 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// Auditor writes, in the transaction of a change, who made it, and of which sources the changed things are: the person that ctx
+// Auditor writes, in the transaction of a change, who made it, and the sources of the changed things: the person that ctx
 // names, otherwise actor. If the writing fails, the change is not committed.
 type Auditor interface {
 	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error
