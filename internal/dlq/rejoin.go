@@ -80,7 +80,7 @@ type SourceAct struct {
 	Known, HasLetter bool
 }
 
-// UndoneCommand is a command that a source answered, and of which it knows nothing any more.
+// UndoneCommand is a command that a source answered, and that it does not know any more.
 type UndoneCommand struct {
 	SourceCommand
 	// Outcome is what became of the redrive, as far as the desk saw it: delivered, came_back, unknown, or empty.

@@ -33,7 +33,7 @@ type Rejoin struct {
 	Noted int64 `json:"noted"`
 }
 
-// UndoneCommand is a command that a source answered, and of which it knows nothing any more.
+// UndoneCommand is a command that a source answered, and that it does not know any more.
 type UndoneCommand struct {
 	Command
 	// Outcome is what had become of the redrive: delivered (its topic has it), came_back or unknown; null where that was not seen.

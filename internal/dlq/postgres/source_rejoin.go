@@ -21,8 +21,7 @@ type SourceDatabase interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// PlanRejoin says what leads a source back, and changes nothing, but that a source which was set back and was not seen yet is
-// stopped.
+// PlanRejoin says what leads a source back, and changes nothing.
 func (r *Redriver) PlanRejoin(ctx context.Context, req dlq.RejoinRequest, database SourceDatabase) (dlq.Rejoin, error) {
 	plan, _, _, err := r.planRejoin(ctx, req, database)
 	return plan, err
@@ -30,22 +29,27 @@ func (r *Redriver) PlanRejoin(ctx context.Context, req dlq.RejoinRequest, databa
 
 func (r *Redriver) planRejoin(ctx context.Context, req dlq.RejoinRequest, database SourceDatabase) (plan dlq.Rejoin, now sourceNow, acts []json.RawMessage, err error) {
 	plan.Source = req.Source
-	now, err = r.confirm(ctx, req.Source, database)
-	var stopped *dlq.StoppedError
-	if errors.As(err, &stopped) {
-		plan.Reason = stopped.Reason
-		now, err = readSource(ctx, database)
-	}
-	if err != nil {
-		return plan, now, nil, err
-	}
-	plan.Copied = now.copied
-	if plan.Reason == "" {
-		return plan, now, nil, nil
-	}
 	known, err := r.known(ctx, req.Source)
 	if err != nil {
 		return plan, now, nil, err
+	}
+	if now, err = readSource(ctx, database); err != nil {
+		return plan, now, nil, fmt.Errorf("source %s: %w", req.Source, err)
+	}
+	reason, _ := known.judge(now)
+	if stopped, is := errors.AsType[*dlq.StoppedError](known.refusal(req.Source, "")); is {
+		reason = stopped.Reason
+	}
+	if known, err = r.known(ctx, req.Source); err != nil { // behind the source: see Confirm
+		return plan, now, nil, err
+	}
+	if reason == "" && now.heard > known.drawn {
+		reason = dlq.StopDeskRewound
+	}
+	plan.Reason = reason
+	plan.Copied = now.copied
+	if plan.Reason == "" {
+		return plan, now, nil, nil
 	}
 	if plan.Undone, err = r.undone(ctx, req.Source, database); err != nil {
 		return plan, now, nil, err
@@ -93,7 +97,7 @@ func (r *Redriver) Rejoin(ctx context.Context, req dlq.RejoinRequest, database S
 	return plan, err
 }
 
-// undone returns the commands that a source answered and of which it knows nothing any more.
+// undone returns the commands that a source answered and that it does not know any more.
 func (r *Redriver) undone(ctx context.Context, source string, database querier) (all []dlq.UndoneCommand, err error) {
 	for last := int64(0); ; {
 		var page []dlq.UndoneCommand

@@ -4,7 +4,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     select w.place,
            case w.kind
-                -- An event that is closed leaves nothing to do, whoever closed it.
+                -- An event that is closed leaves nothing to do, by this command or another.
                 when 'close' then x.id is null or x.closed_at is not null or x.episode <> w.episode
                 else coalesce(x.obeyed ? w.command::text, false)
                      or postrider.access_find_audit('dlq.requeue', 'event', w.id::text, jsonb_build_object('command', w.command)) is not null end
