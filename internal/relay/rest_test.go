@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,7 +101,7 @@ func TestWake(t *testing.T) {
 		})
 		m.write(keyed(0, "a"), keyed(0, "a"))
 		until(t, "the key is halted", func() bool { return m.state(1) == DeadLettered })
-		time.Sleep(100 * time.Hour)
+		time.Sleep(100*time.Hour + 29*time.Minute) // in the middle of a pause
 		fails = false
 		m.redrive(1)
 		began := time.Now()
@@ -132,6 +134,63 @@ func TestAGlanceFails(t *testing.T) {
 		if m.term != 1 {
 			t.Errorf("the term is %d", m.term)
 		}
+	})
+}
+
+// TestAGapIsNoRest: an event that is committed late has an id below the position. No glance sees it, so the relay goes on reading.
+func TestAGapIsNoRest(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		run(t, m, pub, restful)
+		late := m.begin()
+		id := late.draw()
+		m.write(keyed(0, "a"))
+		until(t, "the event behind it goes", func() bool { return m.state(id+1) == Published })
+		time.Sleep(time.Hour)
+		late.insert(id, keyed(0, "b"), 0)
+		late.end(true)
+		began := time.Now()
+		until(t, "it goes when it is committed", func() bool { return m.state(id) == Published })
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it went after %v", took)
+		}
+	})
+}
+
+// TestABusyRelayDoesNotRest: while events come all the time there are no glances, and each loop looks for itself.
+func TestABusyRelayDoesNotRest(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		x := run(t, m, pub, restful)
+		time.Sleep(time.Minute)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for ctx.Err() == nil {
+				m.write(keyed(0, "a"))
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+		time.Sleep(time.Minute)
+		glances, _ := x.asked()
+		late := m.begin()
+		id := late.draw()
+		late.insert(id, keyed(0, "b"), time.Hour)
+		late.end(true)
+		until(t, "it waits for its time", func() bool { return m.state(id) == Scheduled })
+		time.Sleep(time.Minute)
+		began := time.Now()
+		m.mu.Lock()
+		m.skips[id] = "why"
+		m.mu.Unlock()
+		until(t, "people skip it beside them", func() bool { return m.state(id) == DeadLettered })
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it went after %v", took)
+		}
+		if more, _ := x.asked(); more != glances {
+			t.Errorf("%d glances of a busy relay", more-glances)
+		}
+		stop()
+		writing.Wait()
 	})
 }
 

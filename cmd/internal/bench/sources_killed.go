@@ -53,13 +53,13 @@ func killed(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 		if err := set.awaitLed(ctx, running...); err != nil {
 			return err
 		}
-		victim := running[i%killedProcesses]
-		had, err := victim.leads(ctx)
+		ends := running[i%killedProcesses]
+		had, err := ends.leads(ctx)
 		if err != nil {
 			return err
 		}
 		running[i%killedProcesses] = nil
-		waits, late, err := killOne(ctx, loads, victim, i*n, n, before)
+		waits, late, err := killOne(ctx, loads, ends, i*n, n, before)
 		if err != nil {
 			return fmt.Errorf("kill %d: %w", i+1, err)
 		}
@@ -86,7 +86,7 @@ func killed(ctx context.Context, r *rig, b *broker, t *table) (err error) {
 
 // killOne kills a process in the middle of a load, and returns for each source in milliseconds when it moved again, and the
 // longest that an event took.
-func killOne(ctx context.Context, loads []*sourceLoad, victim *carrier, first, n int, before time.Duration) (waits []float64, longest float64, err error) {
+func killOne(ctx context.Context, loads []*sourceLoad, ends *carrier, first, n int, before time.Duration) (waits []float64, longest float64, err error) {
 	written := make(chan error, 1)
 	go func() { written <- writeAll(ctx, loads, first, n, killedRate) }()
 	err = loop.Sleep(ctx, before)
@@ -94,7 +94,7 @@ func killOne(ctx context.Context, loads []*sourceLoad, victim *carrier, first, n
 	for i, l := range loads {
 		at[i] = l.arrivals.writes.now()
 	}
-	if err := errors.Join(err, victim.kill(), <-written); err != nil {
+	if err := errors.Join(err, ends.kill(), <-written); err != nil {
 		return nil, 0, err
 	}
 	for i, l := range loads {

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/dlq"
-	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/message"
 )
 
@@ -107,8 +106,10 @@ func (r *Redriver) awaitAnswers(ctx context.Context, wait time.Duration, command
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(wait, r.patience))
 	defer cancel()
 	for pause := answerFirst; len(done.Asked) > 0; pause = min(2*pause, answerLast) {
-		if err := loop.Sleep(ctx, pause); err != nil {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(pause):
 		}
 		rows, err := r.pool.Query(ctx, commandWait, commands)
 		if err != nil {

@@ -61,7 +61,7 @@ func TestGlance(t *testing.T) {
 			f.exec(`update postrider.outbox_hold set next_probe_at = 'infinity'`)
 			want("a hold that waits for a person", "waits")
 			f.exec(`update postrider.outbox_hold set asked = 'release'`)
-			want("a hold of which something was asked", "tend waits")
+			want("a hold that people asked to release", "tend waits")
 			f.exec(`update postrider.outbox_hold set asked = null, draining = true`)
 			want("a hold that drains", "tend waits")
 			f.change(relay.Receipt{Gone: []int64{2}, Ended: []int64{hold.ID}})
