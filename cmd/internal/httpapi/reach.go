@@ -27,8 +27,11 @@ func (r *Route) reach() {
 	if r.Reach = reaches[first]; strings.HasPrefix(rest, "{id}") {
 		r.Of = things[first]
 	}
-	if r.Method+" "+r.Path == "GET /dlq/{id}" { // takes the id of a task, too
+	switch r.Method + " " + r.Path {
+	case "GET /dlq/{id}": // takes the id of a task, too
 		r.Of = ""
+	case "POST /sources/{name}/rejoin", "POST /sources/{name}/forget": // about settings and brokers that all sources share
+		r.Reach = WholeInstallation
 	}
 }
 
