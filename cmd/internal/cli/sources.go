@@ -21,8 +21,8 @@ func (c *commands) sources() *cobra.Command {
 		Short: "Look at every database whose outbox is carried beside that of database.url",
 		Long: `Connects to each source of the settings, and shows whether a relay leads it, how much waits there, and
 what is wrong with it, in a word: away, slow, full, read_only, login, rights, connections, no_database, schema,
-version, name, copy, rewound, desk_rewound, identity, forgotten or error. With database.url it also says which commands of the desk a source has not
-answered. Give it the settings of postrider serve (--config FILE).
+version, name, copy, rewound, desk_rewound, identity, forgotten or error. With database.url it also says which
+commands of the desk a source has not answered. Give it the settings of postrider serve (--config FILE).
 
 Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or setting.`,
 		Args: exactly(),

@@ -37,9 +37,9 @@ it and nothing to it. This command says what the one database has and the other 
 Running it again finds nothing to do. See docs/restoring.md for the steps before it.
 
 With --new-identity the database of NAME is a copy of another source, and becomes a source of its own. NAME is then a
-name that no source had before. --backlog says what becomes of the copied events that have not gone: send sends them from
-the copy, too, with the event ids that they have; leave counts them as the original's. This needs no database.url, a login
-that owns the schema (--config FILE), and no relay that leads the copy.
+name that no source had before. --backlog says what becomes of the copied events that have not gone: send sends them
+from the copy, too, with the event ids that they have; leave counts them as the original's. This needs no
+database.url, a login that owns the schema (--config FILE), and no relay that leads the copy.
 
 Exit codes: 0 done, or nothing to do; 1 failed; 2 wrong command line or setting.`,
 		Args: takes("NAME"),
