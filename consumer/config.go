@@ -23,7 +23,7 @@ type Config struct {
 	Group string
 	// Topics are the topics to read; their retry topics are read as well. Required.
 	Topics []string
-	// Policy is the policy of every topic that Policies does not name. Defaults to retry tiers and postrider.dlq; see
+	// Policy is the policy of every topic that Policies does not name. Defaults to retry tiers and postrider.consumer.dlq; see
 	// Policy.
 	Policy Policy
 	// Policies are the policies of single topics. A field that is left out here has its own default, and not the value

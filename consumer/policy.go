@@ -35,7 +35,7 @@ type Policy struct {
 	// Endless repeats the last delay until the message is handled, or fails for good. Not in the mode Tiers.
 	// Defaults to false.
 	Endless bool
-	// DeadLetterTopic is the topic for messages that are given up. Defaults to "postrider.dlq".
+	// DeadLetterTopic is the topic for messages that are given up. Defaults to "postrider.consumer.dlq".
 	DeadLetterTopic string
 	// HandleTimeout bounds one call of the handler, which sees it as its context's deadline; 0 is no bound. A slow
 	// handler does not lose its partitions. Defaults to 0.
@@ -63,8 +63,9 @@ type Breaker struct {
 	MaxPause time.Duration
 }
 
-// DefaultDeadLetterTopic is the default of Policy.DeadLetterTopic.
-const DefaultDeadLetterTopic = "postrider.dlq"
+// DefaultDeadLetterTopic is the default of Policy.DeadLetterTopic. It is none of the topics that relays write their dead letters to:
+// brokers let consumers write to this one alone.
+const DefaultDeadLetterTopic = "postrider.consumer.dlq"
 
 // DefaultDelays returns the default of Policy.Delays.
 func DefaultDelays() []time.Duration {

@@ -44,7 +44,7 @@ func TestSpansThroughTiersToTheDeadLetter(t *testing.T) {
 				t.Error(err)
 			}
 			parent := "b7ad6b7169203331"
-			names := []string{"process orders", "publish orders.g.retry.1s", "process orders.g.retry.1s", "publish postrider.dlq"}
+			names := []string{"process orders", "publish orders.g.retry.1s", "process orders.g.retry.1s", "publish postrider.consumer.dlq"}
 			if got := spans.Ended(); len(got) != len(names) || len(spans.Started()) != len(names) {
 				t.Fatalf("%d spans began and %d ended, want %d", len(spans.Started()), len(got), len(names))
 			}
@@ -57,7 +57,7 @@ func TestSpansThroughTiersToTheDeadLetter(t *testing.T) {
 				}
 				parent = span.SpanContext().SpanID().String()
 			}
-			letter := f.records("postrider.dlq")[0]
+			letter := f.records("postrider.consumer.dlq")[0]
 			if got := header(letter.Headers, "traceparent"); got != "00-0af7651916cd43dd8448eb211c80319c-"+parent+"-01" {
 				t.Errorf("the letter's traceparent is %s", got)
 			}
@@ -83,7 +83,7 @@ func TestSpansWithoutAWriter(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
-			letters := f.records("postrider.dlq")
+			letters := f.records("postrider.consumer.dlq")
 			if len(letters) != 1 {
 				t.Fatalf("%s: %d letters", name, len(letters))
 			}
@@ -116,7 +116,7 @@ func TestSpanOfABatch(t *testing.T) {
 			t.Error(err)
 		}
 		ended := spans.Ended()
-		if len(ended) != 2 || ended[0].Name() != "process orders" || len(ended[0].Links()) != 1 || ended[1].Name() != "publish postrider.dlq" ||
+		if len(ended) != 2 || ended[0].Name() != "process orders" || len(ended[0].Links()) != 1 || ended[1].Name() != "publish postrider.consumer.dlq" ||
 			ended[1].Parent().SpanID().String() != "b7ad6b7169203331" {
 			t.Fatalf("%d spans: %v", len(ended), ended)
 		}

@@ -36,6 +36,9 @@ const (
 	// carries the outbox of database.url alone, and on what that outbox sends.
 	HeaderSource = "postrider-source"
 
+	// HeaderDesk is on dead letters of the relay: the identity of the desk that their source obeys. Absent where it obeys none yet.
+	HeaderDesk = "postrider-desk"
+
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter
 	// of a consumer has HeaderConsumerGroup; one of the relay has HeaderEpisode.
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -99,13 +100,32 @@ func shares(letters []Letter) (all [writers][]Letter) {
 // decode reads letters, and completes letters that only point to a record. asking is how long that may yet take for the
 // letters of this poll.
 func (c *Collector) decode(ctx context.Context, records []Record, asking *time.Duration) []Letter {
-	letters := make([]Letter, len(records))
-	for i, r := range records {
-		letters[i] = c.decodeOne(r)
+	letters := make([]Letter, 0, len(records))
+	for _, r := range records {
+		if desk := c.whose.otherDesk(r); desk != "" {
+			c.leaveTo(ctx, desk, r)
+			continue
+		}
+		letters = append(letters, c.decodeOne(r))
 	}
 	c.fetch(ctx, letters, asking)
 	return letters
 }
+
+// leaveTo leaves a letter to the desk that its source obeys, and says so once. Only the goroutine that polls decodes.
+func (c *Collector) leaveTo(ctx context.Context, desk string, r Record) {
+	c.metrics.letters.WithLabelValues(outcomeOtherDesk).Inc()
+	if c.others[desk] || len(c.others) >= maxNamedDesks {
+		return
+	}
+	c.others[desk] = true
+	c.log.LogAttrs(ctx, slog.LevelWarn, "dead letters of sources that obey another desk are left to that one; give each desk a dead-letter topic of its own (dlq.topic), or name that desk in collector.earlier_desks if this one takes its place",
+		slog.String("desk", desk), slog.String("this_desk", c.whose.Desk), slog.String("topic", r.Topic),
+		slog.String("source", sourceOf(r.Headers)))
+}
+
+// maxNamedDesks is how many other desks are named in the log.
+const maxNamedDesks = 64
 
 func (c *Collector) recordCounted(ctx context.Context, letters []Letter) (Recorded, error) {
 	spans := c.opening(letters)

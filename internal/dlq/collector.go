@@ -36,6 +36,9 @@ type Collector struct {
 	tracer      trace.Tracer // nil makes no spans
 	stopTimeout time.Duration
 	decodeOne   func(Record) Letter
+	whose       Whose
+	// others are the desks whose letters were left to them.
+	others map[string]bool
 	// originals may be nil. Nothing is asked for before askAgain.
 	originals        Originals
 	originalsTimeout time.Duration
@@ -60,7 +63,9 @@ func NewCollector(cfg Config) (*Collector, error) {
 		metrics:     m,
 		tracer:      tracerOf(cfg.TracerProvider),
 		stopTimeout: cfg.StopTimeout,
-		decodeOne:   cfg.Custom.Decoder(),
+		decodeOne:   cfg.Custom.Decoder(cfg.Whose),
+		whose:       cfg.Whose,
+		others:      map[string]bool{},
 		originals:   cfg.Originals, originalsTimeout: cfg.OriginalsTimeout,
 	}, nil
 }

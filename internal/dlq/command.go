@@ -40,6 +40,10 @@ const (
 	AnswerNew = "new"
 	// AnswerClosed: the event was closed.
 	AnswerClosed = "closed"
+	// AnswerAbandoned: the source was forgotten before it answered.
+	AnswerAbandoned = "abandoned"
+	// AnswerUndone: the source had answered, and was set back to a time before.
+	AnswerUndone = "undone"
 	// AnswerBusy: the relay has the event or its key in work. This is no answer yet: the command is sent again.
 	AnswerBusy = "busy"
 )

@@ -21,6 +21,8 @@ type Config struct {
 	Letters Letters
 	// Custom names the headers of dead letters that a program of the user's own writes. Defaults to none.
 	Custom CustomHeaders
+	// Whose tells whose each record is. Defaults to the word of each record.
+	Whose Whose
 	// Originals reads the records that letters without key and value point to. Defaults to nil: they stay without.
 	Originals Originals
 	// OriginalsTimeout is how long the letters of one poll may wait for them. Defaults to 3s.

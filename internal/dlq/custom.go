@@ -78,21 +78,22 @@ func (c *CustomHeaders) Check() error {
 	return nil
 }
 
-// Decoder returns the function Decode for readers of such dead letters. They are of DialectCustom. Headers that were named
-// win over the dialects that are known anyway. What the names say is worked out here, once, and not for each record.
-func (c CustomHeaders) Decoder() func(Record) Letter {
+// Decoder returns the function that reads dead letters of these names and of all that Decode knows, and tells whose they are. They
+// are of DialectCustom. Headers that were named win over the dialects that are known anyway. What the names say is worked out
+// here, once, and not for each record.
+func (c CustomHeaders) Decoder(whose Whose) func(Record) Letter {
 	names := c.names()
 	if len(names) == 0 {
-		return Decode
+		return func(r Record) Letter { return whose.letter(r, decode(r)) }
 	}
 	d := foreignDialect{DialectCustom, slices.Concat(c.Topic, c.Error), named(names...), c.read}
 	return func(r Record) Letter {
 		if !ours(r.Headers) && !aboutTask(r.Headers) {
 			if l, ok := decodeForeignAs(r, d); ok {
-				return l.with(r.Headers)
+				return whose.letter(r, l)
 			}
 		}
-		return Decode(r)
+		return whose.letter(r, decode(r))
 	}
 }
 

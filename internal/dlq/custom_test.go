@@ -17,7 +17,7 @@ func customNames() CustomHeaders {
 // headers are not the message's.
 func TestCustomHeaders(t *testing.T) {
 	t.Parallel()
-	decode := customNames().Decoder()
+	decode := customNames().Decoder(Whose{})
 	r := Record{Topic: "failed", Partition: 1, Offset: 2, Key: []byte("k"), Value: []byte("v"), Headers: []message.Header{
 		header("own", "3"), header("x-topic", "orders"), header("x-partition", "4"), header("x-offset", "17"), header("x-time", "1700000000123"), header("x-group", "billing"),
 		header("x-attempts", "3"), header("x-code", "CardError"), header("x-error", "no such card"), header("x-stack", "CardError: no such card\n    at charge (pay.js:1:2)")}}
@@ -76,7 +76,7 @@ func TestCustomHeadersCheck(t *testing.T) {
 // TestCustomHeadersCostNothingPerRecord: what the names say is worked out once.
 func TestCustomHeadersCostNothingPerRecord(t *testing.T) {
 	r := Record{Topic: "failed", Headers: []message.Header{header("own", "3")}}
-	decode := customNames().Decoder()
+	decode := customNames().Decoder(Whose{})
 	without := testing.AllocsPerRun(100, func() { Decode(r) })
 	if with := testing.AllocsPerRun(100, func() { decode(r) }); with > without {
 		t.Errorf("a record that has none of the named headers costs %v allocations, and %v without the settings", with, without)

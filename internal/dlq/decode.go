@@ -22,15 +22,8 @@ const letterVersion = "1"
 // Decode reads a dead letter: of an event or of a record that a consumer failed at, with the header set of package
 // outbox; of a task, with a header ce_type of TaskLetterType; or in the dialect of another tool. It never fails: a
 // record whose headers it does not know, or that is a broken one of ours, becomes a letter of DialectUnknown that keeps
-// everything. Broken values in another dialect are left out.
-func Decode(r Record) Letter { return decode(r).with(r.Headers) }
-
-// with adds what letters of all dialects take from their headers.
-func (l Letter) with(hs []message.Header) Letter {
-	l.Hops = message.Hops(hs)
-	l.ofSource(sourceOf(hs))
-	return l
-}
+// everything. Broken values in another dialect are left out. It believes the record whose it is; a Collector asks its Whose.
+func Decode(r Record) Letter { return Whose{}.letter(r, decode(r)) }
 
 func decode(r Record) Letter {
 	switch {

@@ -155,7 +155,7 @@ func (f *Fetcher) fetchSome(ctx context.Context, letters []Letter, actor string)
 		l := &letters[i]
 		places[i] = placeOf(l)
 		// The time of the record, where it is known, is a part of the subject: it tells the record from another at its place.
-		if r, ok := dialect.ParseFailedRecord(l.Subject.ID); ok && (Place{r.Topic, r.Partition, r.Offset}) == places[i] {
+		if r, ok := dialect.ParseFailedRecord(l.Subject.recordID()); ok && (Place{r.Topic, r.Partition, r.Offset}) == places[i] {
 			l.CreatedAt = r.Timestamp
 		}
 	}

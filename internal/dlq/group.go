@@ -192,6 +192,13 @@ type HourCount struct {
 	Opened int64
 }
 
+// SourceCount is how many investigations of a source were opened in a minute.
+type SourceCount struct {
+	Minute time.Time
+	Source string
+	Opened int64
+}
+
 // PartitionCount is how many letters came from a partition: of the topic that the message came from, where the
 // letter says so, otherwise of the dead-letter topic.
 type PartitionCount struct {

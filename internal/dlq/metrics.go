@@ -14,6 +14,8 @@ const (
 	outcomeOpened   = "opened"
 	outcomeAdded    = "added"
 	outcomeRepeated = "repeated"
+	// outcomeOtherDesk: the letter is another desk's.
+	outcomeOtherDesk = "other_desk"
 
 	stagePoll   = "poll"
 	stageStore  = "store"
@@ -41,7 +43,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		letters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "postrider_collector_letters_total",
-			Help: "Dead letters read, by what became of them: opened an investigation, added to a pending one, or repeated one that was recorded before.",
+			Help: "Dead letters read, by what became of them: opened an investigation, added to a pending one, repeated one that was recorded before, or were left to the desk that their source obeys (other_desk).",
 		}, []string{"outcome"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "postrider_collector_errors_total",
@@ -64,7 +66,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, state := range OriginalStates() {
 		m.originals.WithLabelValues(string(state))
 	}
-	for _, outcome := range []string{outcomeOpened, outcomeAdded, outcomeRepeated} {
+	for _, outcome := range []string{outcomeOpened, outcomeAdded, outcomeRepeated, outcomeOtherDesk} {
 		m.letters.WithLabelValues(outcome)
 	}
 	for _, stage := range []string{stagePoll, stageStore, stageCommit} {

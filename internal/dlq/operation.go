@@ -301,13 +301,15 @@ type Overlap struct {
 
 // Operation is one treatment of many investigations.
 type Operation struct {
-	UUID    uuid.UUID
-	Kind    OperationKind
-	Name    string
-	Reason  string
-	Actor   string
-	State   OperationState
-	Scope   Scope
+	UUID   uuid.UUID
+	Kind   OperationKind
+	Name   string
+	Reason string
+	Actor  string
+	State  OperationState
+	Scope  Scope
+	// Sources are those of all that may be in its scope, sorted; AllSources where that takes any.
+	Sources []string
 	Options OperationOptions
 	Plan    Plan
 	// Items are in its scope; Done, Skipped and Failed of them were treated.
@@ -324,6 +326,11 @@ type Operation struct {
 	Error string
 	// The times are zero where it has not come so far.
 	CreatedAt, StartedAt, TreatedAt, FinishedAt, UpdatedAt time.Time
+}
+
+// SeenWith reports whether a person with these sources sees the operation; nil is a person with all.
+func (o *Operation) SeenWith(sources []string) bool {
+	return sources == nil || !slices.ContainsFunc(o.Sources, func(s string) bool { return !slices.Contains(sources, s) })
 }
 
 // Command changes the state of an operation.
@@ -356,6 +363,9 @@ func CheckCommandReason(reason string) error { return plain("reason", reason, Ma
 // ErrExists is wrapped by errors about planning an operation under the name of one that has not ended: an operator who
 // plans twice would otherwise start one and watch the other.
 var ErrExists = errors.New("the name is taken")
+
+// ErrSource is wrapped by errors about a source that is not as a request needs it.
+var ErrSource = errors.New("source refused")
 
 // ErrState is wrapped by errors about a command that does not fit the state of an operation.
 var ErrState = errors.New("operation refused")

@@ -102,6 +102,7 @@ type Pointers interface {
 // Investigations are what people look at and change. Each change is in one transaction with the audit log. An unknown id
 // is an error that wraps ErrNotFound, an invalid request one that wraps ErrRequest; then nothing was changed.
 type Investigations interface {
+	Seer
 	// Find returns a page of the investigations that a search asks for.
 	Find(ctx context.Context, s Search) (Page, error)
 	// Neighbours returns the investigations before and behind one in the list that a search asks for. The one itself need not

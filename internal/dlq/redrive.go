@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -42,7 +43,7 @@ func (l *Letter) Origin() string {
 	if l.Subject.Type != SubjectRecord || l.OriginTopic == "" || l.OriginPartition == nil || l.OriginOffset == nil {
 		return ""
 	}
-	return l.Subject.ID
+	return l.Subject.recordID()
 }
 
 // FirstSentAs is what inboxes know a letter's message by since it was first sent: the value of message.HeaderRedriveOf when
@@ -59,7 +60,7 @@ func (l *Letter) FirstSentAs() string {
 	case l.EventID != uuid.Nil:
 		return "event:" + l.EventID.String()
 	case l.Subject.Type == SubjectRecord:
-		place, _, _ := strings.Cut(l.Subject.ID, "#")
+		place, _, _ := strings.Cut(l.Subject.recordID(), "#")
 		return "record:" + place
 	}
 	return ""
@@ -138,12 +139,16 @@ const (
 	DeadLetterTopic SkipReason = "dead_letter_topic"
 	// ReservedTopic: it would go to a topic that Kafka or Postrider alone writes.
 	ReservedTopic SkipReason = "reserved_topic"
+	// TopicNotAllowed: it is a record of a source, and would go to a topic that is not that source's.
+	TopicNotAllowed SkipReason = "topic_not_allowed"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
 	HoldsKey SkipReason = "holds_key"
 	// EntryPurged: the investigation is gone.
 	EntryPurged SkipReason = "purged"
 	// SourceAway: its source answers no commands.
 	SourceAway SkipReason = "source_away"
+	// SourceForgotten: people said that its source is gone for good.
+	SourceForgotten SkipReason = "source_forgotten"
 	// Stale: in its source the event has moved on since it was given up.
 	Stale SkipReason = "stale"
 	// EventGone: its source does not have the event any more, or its letter does not name it.
@@ -153,8 +158,8 @@ const (
 // SkipReasons returns every reason.
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
-		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, HoldsKey, EntryPurged,
-		SourceAway, Stale, EventGone}
+		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, TopicNotAllowed, HoldsKey, EntryPurged,
+		SourceAway, SourceForgotten, Stale, EventGone}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -234,16 +239,20 @@ func (r SkipReason) Explain() string {
 		return "it would go to the dead-letter topic that it came from; give another target"
 	case ReservedTopic:
 		return "it would go to a topic that Kafka or Postrider alone writes; give another target"
+	case TopicNotAllowed:
+		return "it would go to a topic that its source may not write to (topics.allow); give a topic of its source as the target"
 	case HoldsKey:
 		return "it holds a key: redrive it, or purge it and let its key go (release_keys)"
 	case EntryPurged:
 		return "it was purged"
 	case SourceAway:
 		return "its source answers no commands; postrider sources says what is wrong with it"
+	case SourceForgotten:
+		return "its source was forgotten, and is asked nothing any more: close it, or send its message from its letter (postrider replay)"
 	case Stale:
 		return "in its source the event has moved on: it was redriven or given up again there; look again when its next letter is here"
 	case EventGone:
-		return "its source does not have the event any more: it was delivered or closed there; close it"
+		return "its source does not have the event that its letter names: it was delivered or closed there, or the letter is forged; close it"
 	}
 	return string(r)
 }
@@ -284,6 +293,9 @@ var ErrRequest = errors.New("request refused")
 // an operation.
 const MaxRedrive = 10_000
 
+// MaxWait is the longest RedriveRequest.Wait.
+const MaxWait = time.Hour
+
 // RedriveRequest asks for messages to be sent again.
 type RedriveRequest struct {
 	// Entries are the investigations, each once, MaxRedrive at most. Required.
@@ -301,6 +313,9 @@ type RedriveRequest struct {
 	Repair *Repair
 	// Operation is the operation that asks, if any.
 	Operation uuid.UUID
+	// Wait is how long it waits for what other sources answer, MaxWait at most. Then a source that is away is asked, too.
+	// Defaults to two seconds, and a source that is away is not asked.
+	Wait time.Duration
 	// Actor is who asks. Required.
 	Actor string
 }
@@ -323,6 +338,8 @@ func (r RedriveRequest) Check() error {
 		return fmt.Errorf("%w: the actor is missing", ErrRequest)
 	case r.MaxHops < 0 || r.MaxHops > MaxMaxHops:
 		return fmt.Errorf("%w: the limit of hops is %d, it must be 1 to %d", ErrRequest, r.MaxHops, MaxMaxHops)
+	case r.Wait < 0 || r.Wait > MaxWait:
+		return fmt.Errorf("%w: it is to wait %s for answers of sources, it must be up to %s", ErrRequest, r.Wait, MaxWait)
 	case r.Edit != nil && len(r.Entries) != 1:
 		return fmt.Errorf("%w: %d investigations are named; a message is edited alone", ErrRequest, len(r.Entries))
 	case r.Edit != nil && r.Edit.Tombstone && r.Edit.Payload != nil:

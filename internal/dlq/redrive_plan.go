@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,12 +34,10 @@ type Candidate struct {
 	Origin Place
 	// Task is the task that the event belongs to; uuid.Nil for none.
 	Task uuid.UUID
-	// Event and OutboxID name the event of the outbox that was given up; uuid.Nil and nil for a record. OutboxID is nil for an
-	// event of another source, which the desk never looks for in its own outbox: that source knows it by SourceOutboxID.
+	// Event and OutboxID name the event of the outbox that was given up, as its letter says; uuid.Nil and nil for a record. OutboxID
+	// is nil for an event of another source, which the desk never looks for in its own outbox: that source knows it by SourceOutboxID.
 	Event                    uuid.UUID
 	OutboxID, SourceOutboxID *int64
-	// foreign says that the outbox does not have the event.
-	foreign bool
 	// Episode is how often that event was given up.
 	Episode int32
 	// Group is the consumer group that gave the message up; empty where none did, or it is not known.
@@ -86,15 +85,17 @@ type RedrivePlan struct {
 	Request RedriveRequest
 	// Own are the topics that Postrider itself writes.
 	Own []string
+	// Owners returns the named sources that may write to a topic; see Whose. Nil lets records go to every topic.
+	Owners func(topic string) []string
 	// Candidates are in the order in which their messages were written, as far as that is known. The messages of one key are
 	// sent again in this order.
 	Candidates []*Candidate
 }
 
 // PlanRedrive decides what can be told without looking at the outbox.
-func PlanRedrive(req RedriveRequest, own []string, candidates []*Candidate) *RedrivePlan {
+func PlanRedrive(req RedriveRequest, own []string, owners func(topic string) []string, candidates []*Candidate) *RedrivePlan {
 	slices.SortFunc(candidates, compareOrigins)
-	p := &RedrivePlan{req, own, candidates}
+	p := &RedrivePlan{req, own, owners, candidates}
 	for _, c := range candidates {
 		p.chooseTarget(c)
 		if c.Skip == "" {
@@ -139,12 +140,14 @@ func (p *RedrivePlan) chooseTarget(c *Candidate) {
 		c.Skip = NotPending
 	case c.Letter == "":
 		c.Skip = PayloadGone
-	case c.ofSource() && (c.SourceOutboxID == nil || c.Event == uuid.Nil || c.Episode == 0):
+	case c.Subject == SubjectEvent && !c.namesEvent():
 		c.Skip = EventGone
 	case c.Target == c.ReadAt.Topic:
 		c.Skip = DeadLetterTopic
 	case reservedTopic(c.Target), slices.Contains(p.Own, c.Target) && !p.ownPlace(c):
 		c.Skip = ReservedTopic
+	case message.ValidTopic(c.Target) == nil && !p.ownedAlike(c):
+		c.Skip = TopicNotAllowed
 	case message.ValidTopic(c.Target) == nil:
 	case toGroup:
 		c.Skip = NoRetryTopic
@@ -157,6 +160,32 @@ func (p *RedrivePlan) chooseTarget(c *Candidate) {
 // topics goes there again.
 func (p *RedrivePlan) ownPlace(c *Candidate) bool {
 	return c.Subject == SubjectEvent && c.Target == c.Origin.Topic && !c.Misplaced
+}
+
+// namesEvent reports whether the letter of an event says which event of its source it is about.
+func (c *Candidate) namesEvent() bool {
+	if c.Event == uuid.Nil || c.Episode == 0 {
+		return false
+	}
+	return c.OutboxID != nil || c.ofSource() && c.SourceOutboxID != nil
+}
+
+// ownedAlike reports whether the source of a record may write to the topic that its message would go to: any producer may have
+// written the topics that the letter names. The retry topic of a group belongs with the topic that the group reads. Events need
+// no look here: their source keeps to its own topics.
+func (p *RedrivePlan) ownedAlike(c *Candidate) bool {
+	if p.Owners == nil || c.Subject != SubjectRecord {
+		return true
+	}
+	topic := c.Target
+	if retry := c.Origin.Topic + "." + c.Group + ".retry"; topic == retry || strings.HasPrefix(topic, retry+".") { // see consumer.RetryTopic
+		topic = c.Origin.Topic
+	}
+	if !isMain(c.Source) {
+		return slices.Contains(p.Owners(topic), c.Source)
+	}
+	// Its own topic may have come to a named source since it was given up.
+	return topic == c.Origin.Topic || len(p.Owners(topic)) == 0
 }
 
 // chooseHeaders decides which headers are sent instead of the message's own, if any. A message with headers that cannot
@@ -220,12 +249,12 @@ func (p *RedrivePlan) LeaveForLater(limit int) {
 	}
 }
 
-// Events are the candidates that are events of the outbox, by the events' ids. Until CheckOutbox they may be of other outboxes
-// too, several with one id.
+// Events are the candidates that are events of the outbox, by the events' ids. Until CheckOutbox that is what their letters say, and
+// several may have one id.
 func (p *RedrivePlan) Events() []*Candidate {
 	var events []*Candidate
 	for _, c := range p.Candidates {
-		if c.Skip == "" && c.OutboxID != nil && c.Event != uuid.Nil && !c.foreign {
+		if c.Skip == "" && c.OutboxID != nil && c.Event != uuid.Nil {
 			events = append(events, c)
 		}
 	}
@@ -241,21 +270,21 @@ func (p *RedrivePlan) byOutboxID() map[int64]*Candidate {
 	return byID
 }
 
-// CheckOutbox skips the events that a person already redrove in the outbox by hand: they are on their way, or have
-// arrived. standings has one for each of Events, in the same order.
+// CheckOutbox compares letters with the outbox. It skips the events that the outbox does not have as their letters say, and the
+// ones that a person already redrove in the outbox by hand: they are on their way, or have arrived. How often an event was given
+// up the outbox says, and not its letter. standings has one for each of Events, in the same order.
 func (p *RedrivePlan) CheckOutbox(standings []EventStanding) {
 	for i, c := range p.Events() {
 		changed := p.Edited(c) || c.Target != c.Origin.Topic
 		switch s := standings[i]; {
 		case s.State == "":
-			// Removed by retention, or of an outbox that this one is not. Its id may be that of another event here.
-			c.foreign = true
+			c.Skip = EventGone
 		case s.waits():
 			c.Skip = AlreadyQueued
 		case s.State == eventPublished && !changed:
 			c.Skip = Arrived
 		default:
-			c.Episode = max(c.Episode, s.Episode)
+			c.Episode = s.Episode
 		}
 	}
 }
@@ -288,6 +317,16 @@ func (c *Candidate) RedrivenInPlace() {
 // ofSource reports whether it is an event of another source. What is sent again of it, and how, that source decides.
 func (c *Candidate) ofSource() bool { return c.Subject == SubjectEvent && !isMain(c.Source) }
 
+// Sources are the sources of what is sent, sorted, each once.
+func (p *RedrivePlan) Sources() []string {
+	var sources []string
+	for _, c := range p.Sent() {
+		sources = append(sources, cmp.Or(c.Source, MainSource))
+	}
+	slices.Sort(sources)
+	return slices.Compact(sources)
+}
+
 // OfSources are the candidates that are events of other sources, which are asked to send them again.
 func (p *RedrivePlan) OfSources() []*Candidate {
 	return slices.DeleteFunc(p.Sent(), func(c *Candidate) bool { return !c.ofSource() })
@@ -304,6 +343,15 @@ func (p *RedrivePlan) SkipSource(source string, since time.Time) {
 		if c.Source == source {
 			c.Skip = SourceAway
 			c.Detail = fmt.Sprintf("the source %s has answered nothing since %s, and nothing was done; postrider sources says what is wrong with it", source, timeText(since.Truncate(time.Second)))
+		}
+	}
+}
+
+// SkipForgotten skips the events of a source that is gone for good.
+func (p *RedrivePlan) SkipForgotten(source string) {
+	for _, c := range p.OfSources() {
+		if c.Source == source {
+			c.Skip = SourceForgotten
 		}
 	}
 }

@@ -18,9 +18,11 @@ type redriveCase struct {
 	candidates []*Candidate
 	// own are Postrider's own topics.
 	own []string
+	// owners are the named sources that may write to a topic.
+	owners func(topic string) []string
 	// bytes bounds a batch of an operation; 0 does not.
 	bytes int
-	// standings are the standings of events, by their ids in the outbox; an event without one is gone.
+	// standings are the standings of events, by their ids in the outbox; an event without one is dead-lettered, as its letter says.
 	standings map[int64]EventStanding
 	// halting and behind are what the outbox says of keys.
 	halting, behind []int64
@@ -74,15 +76,15 @@ func (p *RedrivePlan) describe() string {
 
 // plan takes all steps, with an outbox that takes everything.
 func (c *redriveCase) plan() *RedrivePlan {
-	p := PlanRedrive(c.request, c.own, c.candidates)
+	p := PlanRedrive(c.request, c.own, c.owners, c.candidates)
 	if c.bytes > 0 {
 		p.LeaveForLater(c.bytes)
 	}
 	var standings []EventStanding
 	for _, e := range p.Events() {
-		s := c.standings[*e.OutboxID]
-		if s.State == "" && slices.Contains(slices.Concat(c.halting, c.behind), *e.OutboxID) {
-			s.State = "dead_lettered" // or no key would be halted by it, and none behind it
+		s, said := c.standings[*e.OutboxID]
+		if !said {
+			s = EventStanding{"dead_lettered", e.Episode}
 		}
 		standings = append(standings, s)
 	}
@@ -100,7 +102,7 @@ func TestPlanKnowsItsOwnEvents(t *testing.T) {
 	t.Parallel()
 	own, foreign := candidate(1), candidate(1)
 	foreign.Event = uuid.New()
-	p := PlanRedrive(RedriveRequest{}, nil, []*Candidate{own, foreign})
+	p := PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{own, foreign})
 	standings := map[uuid.UUID]EventStanding{own.Event: {"dead_lettered", 1}}
 	var asked []EventStanding
 	for _, e := range p.Events() {
@@ -223,7 +225,9 @@ func TestPlanLooksAtTheOutbox(t *testing.T) {
 	one := func() []*Candidate { return []*Candidate{candidate(1)} }
 	edit := RedriveRequest{Edit: &Edit{Payload: []byte("x")}}
 	runRedrives(t, map[string]redriveCase{
-		"gone":                                {candidates: one(), want: "1 new for orders"},
+		"is not as its letter says":           {candidates: one(), standings: of(EventStanding{}), want: "1 skipped gone"},
+		"its letter names no row":             {candidates: []*Candidate{candidate(1, func(c *Candidate) { c.OutboxID = nil })}, want: "1 skipped gone"},
+		"its letter is ahead of it":           {candidates: []*Candidate{candidate(1, func(c *Candidate) { c.Episode = 9 })}, standings: of(EventStanding{"dead_lettered", 1}), halting: []int64{1}, want: "1 in place of 1, episode 1"},
 		"given up":                            {candidates: one(), standings: of(EventStanding{"dead_lettered", 1}), want: "1 new for orders"},
 		"waits to be sent":                    {candidates: one(), standings: of(EventStanding{"pending", 1}), want: "1 skipped already_queued"},
 		"waits behind a hold":                 {candidates: one(), standings: of(EventStanding{"parked", 1}), want: "1 skipped already_queued"},
@@ -238,6 +242,42 @@ func TestPlanLooksAtTheOutbox(t *testing.T) {
 		"behind another, and it goes away":    {request: RedriveRequest{Target: "other"}, candidates: one(), behind: []int64{1}, want: "1 new for other"},
 		"one halts, one waits, one is free":   {candidates: []*Candidate{candidate(1), candidate(2), candidate(3)}, halting: []int64{1}, behind: []int64{2}, want: planLines("1 in place of 1, episode 1", "2 skipped key_halted", "3 new for orders")},
 		"a record has no place in the outbox": {candidates: []*Candidate{record(1)}, standings: of(EventStanding{"published", 1}), want: "1 new for orders"},
+	})
+}
+
+// TestPlanKeepsRecordsWithTheirSource: a record of a source goes to the topics of that alone, whatever its letter and the request
+// name. The retry topics of a group belong with the topic that it reads.
+func TestPlanKeepsRecordsWithTheirSource(t *testing.T) {
+	t.Parallel()
+	owners := func(topic string) (all []string) {
+		for source, prefix := range map[string]string{"shop": "orders", "bank": "bills"} {
+			if strings.HasPrefix(topic, prefix) && !strings.Contains(topic, ".retry") {
+				all = append(all, source)
+			}
+		}
+		return all
+	}
+	of := func(source, origin string, change ...func(*Candidate)) []*Candidate {
+		return []*Candidate{record(1, append(change, func(c *Candidate) { c.Source, c.Origin.Topic = source, origin })...)}
+	}
+	retry := func(topic string) func(*Candidate) { return func(c *Candidate) { c.RetryTopic = topic } }
+	to := func(topic string) RedriveRequest { return RedriveRequest{Target: topic} }
+	const refused = "1 skipped topic_not_allowed"
+	runRedrives(t, map[string]redriveCase{
+		"to its origin":                     {owners: owners, candidates: of("shop", "orders"), want: "1 new for orders"},
+		"to its group":                      {owners: owners, candidates: of("shop", "orders", retry("orders.billing.retry")), want: "1 new for orders.billing.retry"},
+		"to a tier of its group":            {owners: owners, candidates: of("shop", "orders", retry("orders.billing.retry.1s")), want: "1 new for orders.billing.retry.1s"},
+		"to a group of another topic":       {owners: owners, candidates: of("shop", "orders", retry("bills.billing.retry")), want: refused},
+		"to another topic of its source":    {owners: owners, request: to("orders.eu"), candidates: of("shop", "orders"), want: "1 new for orders.eu"},
+		"its letter names another's origin": {owners: owners, candidates: of("shop", "bills"), want: refused},
+		"to another source's topic":         {owners: owners, request: to("bills"), candidates: of("shop", "orders"), want: refused},
+		"to a topic of main":                {owners: owners, request: to("other"), candidates: of("shop", "orders"), want: refused},
+		"of main":                           {owners: owners, candidates: of(MainSource, "other"), want: "1 new for other"},
+		"of main, for another source":       {owners: owners, candidates: of(MainSource, "other", retry("bills")), want: refused},
+		"of main, to another source":        {owners: owners, request: to("bills"), candidates: of(MainSource, "other"), want: refused},
+		"of main, of a topic that was":      {owners: owners, candidates: of(MainSource, "orders"), want: "1 new for orders"},
+		"where no owners are known":         {candidates: of("shop", "bills"), want: "1 new for bills"},
+		"an event":                          {owners: owners, candidates: []*Candidate{candidate(1)}, want: "1 new for orders"},
 	})
 }
 
@@ -287,19 +327,19 @@ func TestPlanOfHeaders(t *testing.T) {
 func TestPlanRefusesItsOwnDeadLetters(t *testing.T) {
 	t.Parallel()
 	back := func(c *Candidate) { c.Origin.Topic = "dead" }
-	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
+	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), planID(2).String()) {
 		t.Errorf("to where it came from: %v", err)
 	}
-	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, []*Candidate{candidate(1)}).Refusal()
+	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, nil, []*Candidate{candidate(1)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "Postrider itself writes") {
 		t.Errorf("to Postrider's own topic: %v", err)
 	}
 	for name, p := range map[string]*RedrivePlan{
-		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, []*Candidate{candidate(1)}),
-		"bound for it":        PlanRedrive(RedriveRequest{}, nil, []*Candidate{candidate(1, back)}),
-		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
-		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
+		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, nil, []*Candidate{candidate(1)}),
+		"bound for it":        PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{candidate(1, back)}),
+		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
+		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
 	} {
 		if err := p.Refusal(); err != nil {
 			t.Errorf("%s: %v", name, err)

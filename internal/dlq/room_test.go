@@ -94,10 +94,11 @@ func (r *room) wantMetrics(want map[string]int) {
 postrider_collector_errors_total{stage="commit"} %d
 postrider_collector_errors_total{stage="poll"} %d
 postrider_collector_errors_total{stage="store"} %d
-# HELP postrider_collector_letters_total Dead letters read, by what became of them: opened an investigation, added to a pending one, or repeated one that was recorded before.
+# HELP postrider_collector_letters_total Dead letters read, by what became of them: opened an investigation, added to a pending one, repeated one that was recorded before, or were left to the desk that their source obeys (other_desk).
 # TYPE postrider_collector_letters_total counter
 postrider_collector_letters_total{outcome="added"} %d
 postrider_collector_letters_total{outcome="opened"} %d
+postrider_collector_letters_total{outcome="other_desk"} 0
 postrider_collector_letters_total{outcome="repeated"} %d
 # HELP postrider_collector_originals_total Records that were asked for because a dead letter only points to them, by what became of it: fetched, deleted, compacted, marker, absent, other_record, no_topic; or no_leader, refused, unanswered, which may pass.
 # TYPE postrider_collector_originals_total counter

@@ -167,6 +167,8 @@ const (
 	Delivered RedriveState = "delivered"
 	// CameBack: it was given up again.
 	CameBack RedriveState = "came_back"
+	// Unknown: its source was forgotten before it was seen.
+	Unknown RedriveState = "unknown"
 )
 
 // Redrive is one redrive of an investigation.

@@ -53,23 +53,24 @@ func sourceOf(hs []message.Header) string {
 	return cmp.Or(source, MainSource)
 }
 
-// ofSource makes a decoded letter one of a source.
+// ofSource makes the decoded letter of an event or a task one of a source.
 //
-// The events and tasks of another source may have the ids of some that are here: a copy of a database repeats all of them, and
-// who can write to a dead-letter topic may claim any. So ids of a named source begin with its name, which no id of the desk's
-// own does, and OutboxID, by which the desk acts on its outbox, is not set.
-//
-// A record is known by where it was read: its source is a field and no part of its id. The header is the
-// message's own there, which any producer may have written. Where it is missing, the record counts to main, as the outbox of
-// main is what would send it again.
+// The events and tasks of another source may have the ids of some that are here: a copy of a database repeats all of them. So ids
+// of a named source begin with its name, which no id of the desk's own does, and OutboxID, by which the desk acts on its outbox,
+// is not set.
 func (l *Letter) ofSource(source string) {
 	l.Source = source
-	if source == MainSource || l.Subject.Type == SubjectRecord {
+	if isMain(source) {
 		return
 	}
+	l.ownedBy(source)
+	l.SourceOutboxID, l.OutboxID = l.OutboxID, nil
+}
+
+// ownedBy puts the name of a source before the ids of a letter.
+func (l *Letter) ownedBy(source string) {
 	l.ID = storableText(source+"/"+l.ID, maxIDBytes)
 	l.Subject.ID = source + "/" + l.Subject.ID
-	l.SourceOutboxID, l.OutboxID = l.OutboxID, nil
 }
 
 // OwnTask is TaskUUID where the task is one of the desk's own database, otherwise uuid.Nil.

@@ -39,7 +39,7 @@ func TestNamesOfSources(t *testing.T) {
 // TestSourceOfALetter: the header names it in every dialect. What is no name, or two names, counts as absent.
 func TestSourceOfALetter(t *testing.T) {
 	t.Parallel()
-	custom := CustomHeaders{Topic: []string{"x-from"}}.Decoder()
+	custom := CustomHeaders{Topic: []string{"x-from"}}.Decoder(Whose{})
 	for name, r := range map[string]Record{
 		"relay": ourRecord(), "task": taskRecord(t), "task in a letter": wrapped(t), "consumer": written(t, aFailure()),
 		"spring": written(t, aFailure(), dialect.Spring), "connect": written(t, aFailure(), dialect.Connect),

@@ -45,7 +45,7 @@ func newOperators(t *testing.T) *operators {
 	}
 	pgtest.Exec(t, owner, `
 		insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot)
-		values (`+anEntry+`, 'event', 's', 'failed', 'undeliverable', now(), now(), '{}');
+		values (`+anEntry+`, 'record', 's', 'failed', 'undeliverable', now(), now(), '{}');
 		insert into postrider.dlq_group (dlq_group_uuid, fingerprint, fingerprint_version, parts, title, first_seen_at, last_seen_at)
 		values (`+aGroup+`, '1:a', 1, '{}', 'a', now(), now()), (`+anotherGroup+`, '1:b', 1, '{}', 'b', now(), now());
 		insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot, topic, dlq_group_uuid)

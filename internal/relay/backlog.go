@@ -198,6 +198,10 @@ func (g backlogGauges) set(b Backlog, now time.Time) {
 
 // readBacklog refreshes the gauges. It has never more to do, so its loop only paces it.
 func (r *Relay) readBacklog(ctx context.Context) (int, error) {
+	if r.rest.empty() {
+		r.showBacklog(Backlog{}, nil)
+		return 0, nil
+	}
 	b, err := r.cfg.Store.Backlog(ctx, backlogLimit)
 	if err != nil {
 		return 0, fmt.Errorf("read the backlog: %w", err)
@@ -206,8 +210,12 @@ func (r *Relay) readBacklog(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("count the holds: %w", err)
 	}
+	r.showBacklog(b, holds)
+	return 0, nil
+}
+
+func (r *Relay) showBacklog(b Backlog, holds []HoldCount) {
 	r.metrics.backlog.setHolds(holds)
 	r.metrics.backlog.nameHolds(holds)
 	r.metrics.backlog.set(b, time.Now())
-	return 0, nil
 }

@@ -19,6 +19,8 @@ const codeInvalidTopicException = "INVALID_TOPIC_EXCEPTION"
 // LetterClaim is a set of exhausted events that are locked until Settle or Abandon.
 type LetterClaim interface {
 	Events() []Event
+	// Desk is the identity of the desk that the outbox obeys; empty where it obeys none yet.
+	Desk() string
 	// Settle writes what became of the letters and commits.
 	Settle(ctx context.Context, s *LetterSettlement) error
 	// Abandon gives the events back with nothing changed.
@@ -63,7 +65,7 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	defer func() { pass.close(err) }()
 	work = pass.in(work)
 	ls := newLetters(claim.Events(), letterTopic)
-	ls.source = r.cfg.Source
+	ls.source, ls.desk = r.cfg.Source, claim.Desk()
 	// The time for sending begins after the letters are encoded. If encoding used it up, all letters would be withheld
 	// without a word, and again the next time.
 	ms := ls.messages(r.cfg.Publisher.Check)
@@ -110,6 +112,7 @@ func (r *Relay) logLetters(ls *letters) {
 // letters is one batch of letters on its way, and what became of them so far.
 type letters struct {
 	source  string // of the outbox; empty for none
+	desk    string // that it obeys; empty for none
 	events  []Event
 	topics  []string // the dead-letter topic of each event
 	fits    []fit
@@ -141,7 +144,7 @@ func newLetters(events []Event, letterTopic func(string) string) *letters {
 func (ls *letters) messages(check func(*Message, int) *Outcome) []Message {
 	ms := make([]Message, len(ls.pending))
 	for i, n := range ls.pending {
-		ms[i], ls.fits[n] = letter(&ls.events[n], ls.source, ls.topics[n], ls.fits[n], check)
+		ms[i], ls.fits[n] = letter(&ls.events[n], ls.source, ls.desk, ls.topics[n], ls.fits[n], check)
 	}
 	return ms
 }

@@ -169,3 +169,4 @@ func (p *fakePublisher) Ping(context.Context) error {
 	defer touch()
 	return p.ping()
 }
+func (*fakeLetters) Desk() string { return "" }

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// idle paces a loop that finds little or nothing: with pauses from min growing to max, or, while writers notify, to slow.
+// idle paces a loop that finds little or nothing: with pauses from min growing to max, or, while writers notify, to armedMax.
 // After a little work, looks are min apart, or more where much comes (pace). Closer looks would share the same events in
 // smaller batches. Each batch costs the same, so they would take processor time from the writers.
 type idle struct {
-	min, max, slow time.Duration
-	full           int // so much work at once is a reason to look again at once
-	wake           chan struct{}
-	notifier       notifier
+	min, max, armedMax time.Duration
+	full               int // so much work at once is a reason to look again at once
+	wake               chan struct{}
+	notifier           notifier
+	rest               *rest // while the relay rests, only what wakes the loop ends a pause; nil where it does not rest
 
 	mu    sync.Mutex
 	pause time.Duration
@@ -27,12 +28,12 @@ type idle struct {
 const little = 64
 
 func newIdle(lowest, highest time.Duration, full int) *idle {
-	return &idle{min: lowest, max: highest, slow: highest, full: full, pause: lowest, wake: make(chan struct{}, 1)}
+	return &idle{min: lowest, max: highest, armedMax: highest, full: full, pause: lowest, wake: make(chan struct{}, 1)}
 }
 
-// withNotifier has writers end a pause. Pauses then grow to slow.
-func (i *idle) withNotifier(d Notifier, slow time.Duration) *idle {
-	i.notifier.Notifier, i.slow = d, max(slow, i.max)
+// withNotifier has writers end a pause. Pauses then grow to armedMax.
+func (i *idle) withNotifier(d Notifier, longest time.Duration) *idle {
+	i.notifier.Notifier, i.armedMax = d, max(longest, i.max)
 	return i
 }
 
@@ -45,13 +46,24 @@ func (i *idle) busy(n int) {
 		i.pause = i.min
 	}
 	i.mu.Unlock()
-	if n < i.full {
-		return
+	if n >= i.full {
+		i.wakeUp()
 	}
+}
+
+// wakeUp ends the pause.
+func (i *idle) wakeUp() {
 	select {
 	case i.wake <- struct{}{}:
 	default:
 	}
+}
+
+// slowed reports whether nothing came for so long that looks are this far apart.
+func (i *idle) slowed(apart time.Duration) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.pause >= apart
 }
 
 // wait returns when it is time to look again after nothing was found.
@@ -112,6 +124,10 @@ func (i *idle) poll(ctx context.Context) {
 	if !armed && i.notifier.arm(ctx, quiet) {
 		return
 	}
+	if i.rest.resting() {
+		i.sleep(ctx, restLongest)
+		return
+	}
 	i.sleep(ctx, i.next(armed))
 }
 
@@ -125,7 +141,7 @@ func (i *idle) next(armed bool) time.Duration {
 	i.armed = armed
 	limit := i.max
 	if armed {
-		limit = i.slow
+		limit = i.armedMax
 	}
 	d := min(i.pause, limit)
 	// The pause grows with the time that nothing came, so an event that was written before writers notified and

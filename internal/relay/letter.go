@@ -32,16 +32,16 @@ const (
 )
 
 // letter encodes the dead letter of an exhausted event, as whole as fits.
-func letter(e *Event, source, topic string, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
+func letter(e *Event, source, desk, topic string, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
 	for ; ; fits++ {
-		m := letterAt(e, source, topic, fits)
+		m := letterAt(e, source, desk, topic, fits)
 		if fits == bare || check(&m, 0) == nil {
 			return m, fits
 		}
 	}
 }
 
-func letterAt(e *Event, source, topic string, fits fit) Message {
+func letterAt(e *Event, source, desk, topic string, fits fit) Message {
 	m := Message{ID: MessageID{Source: source, EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
 	hs, err := message.ReadableHeaders(e.Headers)
 	invalid := err != nil
@@ -103,6 +103,9 @@ func letterAt(e *Event, source, topic string, fits fit) Message {
 	}
 	if source != "" {
 		add(message.HeaderSource, source)
+	}
+	if desk != "" {
+		add(message.HeaderDesk, desk)
 	}
 	if e.TaskUUID != uuid.Nil {
 		add(message.HeaderTaskUUID, e.TaskUUID.String())

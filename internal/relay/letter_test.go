@@ -84,7 +84,7 @@ func TestLetterSaysWhatHappened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := with(givenUp(), c.change)
-			m := letterAt(&e, "", "dlq", c.at)
+			m := letterAt(&e, "", "", "dlq", c.at)
 			if got := [2]string{bytesOrNull(m.Key), bytesOrNull(m.Value)}; got != [2]string{c.key, c.value} {
 				t.Errorf("key and value are %v, want %s and %s", got, c.key, c.value)
 			}
@@ -113,7 +113,7 @@ func TestLetterIsAsWholeAsFits(t *testing.T) {
 		"bare is the end":           {bare, bare, func(*Message) bool { return false }},
 	} {
 		e := givenUp()
-		m, got := letter(&e, "", "dlq", c.start, func(m *Message, _ int) *Outcome {
+		m, got := letter(&e, "", "", "dlq", c.start, func(m *Message, _ int) *Outcome {
 			if c.fits(m) {
 				return nil
 			}
@@ -136,7 +136,7 @@ func TestBareLetterIsSmall(t *testing.T) {
 	e.LastErrorCode, e.ID, e.Attempts, e.Episode = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 1<<62, 1<<31-1, 1<<31-1
 	e.Key, e.Payload = bytes.Repeat([]byte("k"), 1<<20), bytes.Repeat([]byte("p"), 1<<20)
 	e.Headers = []byte(`{"a": 1, "b": "` + strings.Repeat("x", 1<<20) + `"}`)
-	m := letterAt(&e, "", "dlq", bare)
+	m := letterAt(&e, "", "", "dlq", bare)
 	size := 0
 	for _, h := range m.Headers {
 		size += len(h.Name) + len(h.Value) + 4
@@ -164,7 +164,7 @@ func TestLetterKeepsTheHops(t *testing.T) {
 	e := givenUp()
 	e.Headers = []byte(`[["postrider-hops","2"],["b","2"],["postrider-hops","1"],["postrider-hops","x"]]`)
 	for _, fits := range []fit{whole, withoutPayload, bare} {
-		m := letterAt(&e, "", "dead", fits)
+		m := letterAt(&e, "", "", "dead", fits)
 		var got []string
 		for _, h := range m.Headers {
 			if h.Name == message.HeaderHops {
@@ -176,7 +176,7 @@ func TestLetterKeepsTheHops(t *testing.T) {
 		}
 	}
 	e.Headers = []byte(`[["b","2"]]`)
-	for _, h := range letterAt(&e, "", "dead", whole).Headers {
+	for _, h := range letterAt(&e, "", "", "dead", whole).Headers {
 		if h.Name == message.HeaderHops {
 			t.Errorf("one that was never redriven has %s hops", h.Value)
 		}

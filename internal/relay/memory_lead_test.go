@@ -148,6 +148,32 @@ func (l *memoryLead) Read(ctx context.Context, q Question) (Page, error) {
 	return p, nil
 }
 
+func (l *memoryLead) Glance(ctx context.Context, position int64) (g Glance, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := cmp.Or(ctx.Err(), l.failing("glance")); err != nil {
+		return g, err
+	}
+	l.glances++
+	for id := range l.rows {
+		g.Events = g.Events || id > position && l.visible(id) != nil
+	}
+	g.Tend = len(l.skips) > 0
+	for _, h := range l.holds {
+		if h.Scope != ScopeDeadLetter {
+			g.Tend = g.Tend || h.asked != "" || h.Draining || !h.next.After(time.Now())
+		}
+		g.Waits = true
+	}
+	for _, x := range l.exceptions {
+		g.Letters = g.Letters || x.State == Exhausted
+		if x.State == Scheduled {
+			g.Waits, g.Tend = true, g.Tend || !x.next.After(time.Now())
+		}
+	}
+	return g, nil
+}
+
 func (l *memoryLead) Look(ctx context.Context) (Look, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -184,6 +184,7 @@ func (m *memory) ClaimLetters(_ context.Context, _ func(string) string, limit in
 	if err := m.failing("letters"); err != nil {
 		return nil, err
 	}
+	m.claims++
 	c := &memoryLetters{memory: m}
 	for _, x := range m.exceptions {
 		if x.State == Exhausted && !x.letter && len(c.events) < limit {
@@ -201,6 +202,8 @@ func (m *memory) ClaimLetters(_ context.Context, _ func(string) string, limit in
 }
 
 func (c *memoryLetters) Events() []Event { return c.events }
+
+func (c *memoryLetters) Desk() string { return "" }
 
 func (c *memoryLetters) Abandon() {
 	c.mu.Lock()
@@ -227,5 +230,5 @@ func (m *memory) Purge(_ context.Context, limits PurgeLimits) (Purged, error) {
 	return m.purge(limits)
 }
 
-func (m *memory) Backlog(context.Context, int) (Backlog, error)        { return Backlog{}, nil }
+func (m *memory) Backlog(context.Context, int) (Backlog, error)        { return m.backlog, nil }
 func (m *memory) CountHolds(context.Context, int) ([]HoldCount, error) { return nil, nil }

@@ -30,8 +30,10 @@ type memory struct {
 	leads              []*memoryLead
 	receipts           []Receipt
 	purge              func(PurgeLimits) (Purged, error)
+	backlog            Backlog
 	letterClaims       int
 	reads, looks, dues int
+	glances, claims    int             // claims are questions for dead letters
 	settling           context.Context // of the last settlement
 
 	// fail is asked before each call, and returns the error of the call. unanswered is asked after a settlement.

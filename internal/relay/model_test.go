@@ -89,7 +89,7 @@ func (w *world) start() *modelProcess {
 	p := &modelProcess{producer: w.broker.producer()}
 	r := testRelay(w.t, func(c *Config) {
 		c.Store, c.Publisher, c.BatchSize, c.TopicSettings, c.IdlePollMax = w.m, p.producer, w.batch, modelSettings, time.Second
-		c.PublishTimeout = 2 * time.Second
+		c.PublishTimeout, c.Rests = 2*time.Second, len(w.processes)%2 == 1
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	p.stop = cancel

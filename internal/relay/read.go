@@ -69,6 +69,8 @@ func (t *term) read(ctx context.Context) error {
 			}
 		}
 		switch {
+		case len(page.Events) == 0 && t.mayRest():
+			t.takeRest(ctx)
 		case len(page.Events) == 0:
 			t.idle.wait(ctx)
 		case t.once != nil && ordered > lookInOrder:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/postrider/postrider/internal/loop"
 )
 
 // Config is what a Relay is made of.
@@ -58,9 +61,10 @@ type Config struct {
 	// IdlePollNotified is the longest pause between polls while the notifier works and writers notify.
 	// Defaults to 500ms.
 	IdlePollNotified time.Duration
-	// TendPause and LettersPause are the longest pauses between looks at holds, and at events that were given up. What
-	// people ask of holds waits so long. Default to 250ms.
-	TendPause, LettersPause time.Duration
+	// Rests has the relay rest while there is little to do: one statement, up to IdlePollMax after the one before, looks for
+	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax.
+	// Defaults to false: each loop looks for itself.
+	Rests bool
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// LogActions writes a line to Logger about each call of an action: ProcessPending, ProcessRetries, Cleanup.
@@ -104,12 +108,6 @@ func (c Config) withDefaults() Config {
 	if c.BatchBytes == 0 {
 		c.BatchBytes = 64 << 20
 	}
-	if c.TendPause == 0 {
-		c.TendPause = tendPause
-	}
-	if c.LettersPause == 0 {
-		c.LettersPause = lettersPause
-	}
 	if c.Dispatches == 0 {
 		c.Dispatches = 16
 	}
@@ -149,8 +147,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("relay: Dispatches is %d, it must be positive", c.Dispatches)
 	case c.BatchBytes < 1:
 		return fmt.Errorf("relay: BatchBytes is %d, it must be positive", c.BatchBytes)
-	case c.TendPause < tendSoon || c.LettersPause < lettersSoon:
-		return fmt.Errorf("relay: TendPause is %v and LettersPause %v, they must be at least %v", c.TendPause, c.LettersPause, tendSoon)
 	case c.BatchSize < 1:
 		return fmt.Errorf("relay: BatchSize is %d, it must be positive", c.BatchSize)
 	case c.PublishTimeout < 0:
@@ -180,6 +176,9 @@ type Relay struct {
 	reminder reminder
 	// letters paces the loop that sends dead letters, which has little to do and pauses longer.
 	letters *idle
+	rest    rest
+	// holdWake has a value when holds are to be looked at.
+	holdWake chan struct{}
 }
 
 // New checks the configuration and returns a relay that does nothing until Run.
@@ -192,7 +191,11 @@ func New(cfg Config) (*Relay, error) {
 	watchNotifier(cfg.Registerer, cfg.Notifier)
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
-		letters: newIdle(lettersSoon, cfg.LettersPause, 0)}
+		letters: newIdle(lettersSoon, lettersPause, 0), holdWake: make(chan struct{}, 1)}
+	r.letters.rest = &r.rest
+	if cfg.Rests {
+		r.idle.pause = restFrom // many may begin at once, and most have nothing to do
+	}
 	own := cfg.OwnTopic
 	if own == nil {
 		own = func(string) string { return "" }
@@ -217,6 +220,13 @@ func (r *Relay) settings(topic string) *TopicSettings {
 	return kept.(*TopicSettings)
 }
 
+// Wake has the relay look at once whether there is something to do. Another part of the process has changed the outbox.
+func (r *Relay) Wake() {
+	r.idle.wakeUp()
+	r.letters.wakeUp()
+	r.wakeHolds()
+}
+
 // Run works until ctx ends. Then it reads nothing more, finishes the batches in hand within
 // PublishTimeout and the time to settle them, and returns nil.
 func (r *Relay) Run(ctx context.Context) error {
@@ -227,7 +237,14 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 	wg.Go(func() { r.runLeader(ctx) })
 	wg.Go(func() { r.loop(ctx, "dead_letter", r.sendLetters, r.letters) })
-	wg.Go(func() { r.loop(ctx, "retention", r.purge, newIdle(time.Second, time.Minute, 0)) })
+	wg.Go(func() {
+		pace := newIdle(time.Second, time.Minute, 0)
+		if r.cfg.Rests {
+			pace = newIdle(restingPurge, restingPurge, 0)
+			_ = loop.Sleep(ctx, rand.N(restingPurge)) // not all of many at once
+		}
+		r.loop(ctx, "retention", r.purge, pace)
+	})
 	wg.Go(func() { r.loop(ctx, "backlog", r.readBacklog, newIdle(backlogEvery, backlogEvery, 0)) })
 	wg.Wait()
 	r.cfg.Logger.Info("relay stopped")

@@ -35,6 +35,9 @@ type Leadership interface {
 	Sure() bool
 	// Read reads the gaps that it is given and what lies behind a position, in one statement.
 	Read(ctx context.Context, q Question) (Page, error)
+	// Glance says whether there is anything to do, where the log was read up to a position and has no gaps. It costs less
+	// than any other question, and needs no further connection where the session that leads can be asked.
+	Glance(ctx context.Context, position int64) (Glance, error)
 	// Look finds out the newest id, and then the transactions that may still commit an id up to it.
 	Look(ctx context.Context) (Look, error)
 	// Settle writes receipts, in order, in one transaction. After an error the outcome is unknown: the term is over,
@@ -55,6 +58,18 @@ type Leadership interface {
 	ResolveSkips(ctx context.Context) error
 	// End hands over: a standby may lead at once. With ctx ended it only lets go.
 	End(ctx context.Context)
+}
+
+// Glance is what there is to do in an outbox.
+type Glance struct {
+	// Events says that there are events behind the position, or that ids stand below it.
+	Events bool
+	// Tend says that holds or scheduled events are due, or that people asked something of holds or events.
+	Tend bool
+	// Letters says that events wait for their dead-letter topics, held or not.
+	Letters bool
+	// Waits says that there are holds or scheduled events, due or not.
+	Waits bool
 }
 
 // Began is where a term begins.

@@ -25,8 +25,7 @@ const (
 	scheduledEvery = 10 * time.Second
 	// leftPause is the pause before a hold is looked at again whose first event others have in hand.
 	leftPause = 20 * time.Millisecond
-	// skipsEvery is how often requests to skip events that the position has passed are looked at, or as often as holds if
-	// that is less often.
+	// skipsEvery is how often requests to skip events that the position has passed are looked at.
 	skipsEvery = time.Second
 )
 
@@ -85,7 +84,7 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 			begin(keys, false)
 		}
 		// It comes before scheduled events are looked for: beside that it would take a connection more.
-		if time.Since(skips) > max(skipsEvery, t.cfg.TendPause) {
+		if time.Since(skips) > skipsEvery {
 			skips = time.Now()
 			if err := t.leader.ResolveSkips(work); err != nil {
 				fail(ended(work, fmt.Errorf("look at what is to be skipped: %w", err)))
@@ -111,7 +110,11 @@ func (t *term) tendHolds(reading, work context.Context, fail func(error)) {
 			}
 			continue
 		}
-		pause := time.NewTimer(min(max(next, tendSoon), t.cfg.TendPause))
+		longest := tendPause
+		if t.rest.resting() {
+			longest = restLongest
+		}
+		pause := time.NewTimer(min(max(next, tendSoon), longest))
 		select {
 		case <-reading.Done():
 		case <-work.Done():

@@ -77,8 +77,7 @@ type term struct {
 	receipts chan *settlement
 	room     chan struct{}
 	// careful is the largest batch while relays die; 0 is no limit. It doubles with each batch that is written down.
-	careful  atomic.Int64
-	holdWake chan struct{}
+	careful atomic.Int64
 	// dispatches has a value for each batch that is on its way from behind holds.
 	dispatches chan struct{}
 	holdIDs    holdIDs
@@ -108,7 +107,7 @@ func newTerm(r *Relay, l Leadership) *term {
 	b := l.Began()
 	t := &term{Relay: r, leader: l, began: b, position: b.Position, book: newHoldBook(b.Holds),
 		batches: make(chan *logBatch), receipts: make(chan *settlement, settleAtOnce),
-		room: make(chan struct{}, settleAtOnce), holdWake: make(chan struct{}, 1)}
+		room: make(chan struct{}, settleAtOnce)}
 	t.gaps.restore(b.Gaps)
 	t.dispatches = make(chan struct{}, r.cfg.Dispatches)
 	t.holdIDs.draw = l.HoldIDs
@@ -325,9 +324,9 @@ func (t *term) progress(s *settlement) {
 	t.careful.Store(c)
 }
 
-func (t *term) wakeHolds() {
+func (r *Relay) wakeHolds() {
 	select {
-	case t.holdWake <- struct{}{}:
+	case r.holdWake <- struct{}{}:
 	default:
 	}
 }

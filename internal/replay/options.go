@@ -131,7 +131,7 @@ func (o *Options) Check() error {
 	case o.Max < 0:
 		return fail("the limit of messages is %d, it must not be negative", o.Max)
 	}
-	o.decodeOne = o.Custom.Decoder()
+	o.decodeOne = o.Custom.Decoder(dlq.Whose{})
 	if err := o.Custom.Check(); err != nil {
 		return fail("%w", err)
 	}

@@ -14,6 +14,8 @@ type Actor struct {
 	RequestID string
 	// Scopes are what it may do.
 	Scopes []Scope
+	// Sources are the sources whose things it sees and acts on. Defaults to none.
+	Sources Sources
 }
 
 // May reports whether the actor has a scope; Admin has all.
@@ -35,6 +37,11 @@ type actorKey struct{}
 // WithActor returns a context whose work is done by a.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// Limited is WithActor, in which nothing is seen but the actor's sources (dlq.WithSources).
+func Limited(ctx context.Context, a Actor) context.Context {
+	return a.Sources.within(WithActor(ctx, a))
 }
 
 // ActorOf returns the actor of ctx. When ctx has none, it returns the zero Actor, which may do nothing.

@@ -90,7 +90,7 @@ func TestWhatChangedSomethingIsNeverMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Look(access.WithClaim(ctx, c), "task.create", "task", "t-1", struct{}{}); err != nil {
+	if err := s.Look(access.WithClaim(ctx, c), "task.create", "task", "t-1", access.AllSources(), struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	lost := func() *access.LostError {
@@ -135,7 +135,7 @@ func TestForgettingWaitsForACommitOnItsWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Audit(access.WithClaim(ctx, c), tx, "dlq.purge", "entry", "", struct{}{}); err != nil {
+		if err := s.Audit(access.WithClaim(ctx, c), tx, "dlq.purge", "entry", "", access.AllSources(), struct{}{}); err != nil {
 			t.Fatal(err)
 		}
 		forgotten := make(chan error, 1)
@@ -171,13 +171,13 @@ func TestWhoWasTakenOverChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Look(access.WithClaim(ctx, first), "task.create", "task", "t-1", struct{}{}); err == nil {
+	if err := s.Look(access.WithClaim(ctx, first), "task.create", "task", "t-1", access.AllSources(), struct{}{}); err == nil {
 		t.Error("the first changed something")
 	}
 	if err := errors.Join(s.End(ctx, first, access.Answer{Status: 200}), s.Forget(ctx, first)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Look(access.WithClaim(ctx, second), "task.create", "task", "t-2", struct{}{}); err != nil {
+	if err := s.Look(access.WithClaim(ctx, second), "task.create", "task", "t-2", access.AllSources(), struct{}{}); err != nil {
 		t.Errorf("the second: %v", err)
 	}
 }

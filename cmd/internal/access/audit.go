@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Audit writes, in the transaction of a change, that the actor of ctx made it. The change must not be
-// committed when this fails. details are JSON: before and after, or counts; never payloads or secrets. Under an
+// Audit writes, in the transaction of a change, that the actor of ctx made it, to things of these sources; AllSources is the whole
+// installation. The change must not be committed when this fails. details are JSON: before and after, or counts; never payloads or secrets. Under an
 // Idempotency-Key (WithClaim) the same transaction notes there that something was changed.
-func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, details any) error {
+func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, targetID string, sources Sources, details any) error {
 	a := ActorOf(ctx)
 	if a.Name == "" {
 		return fmt.Errorf("audit log: %s on %s %q has no actor", action, targetType, targetID)
@@ -21,15 +23,15 @@ func (s *Store) Audit(ctx context.Context, tx pgx.Tx, action, targetType, target
 	if err != nil {
 		return fmt.Errorf("audit log: details of %s: %w", action, err)
 	}
-	if _, err := tx.Exec(ctx, auditInsert, a.Name, a.KeyID, action, targetType, targetID, a.RequestID, text); err != nil {
+	if _, err := tx.Exec(ctx, auditInsert, a.Name, a.KeyID, action, targetType, targetID, a.RequestID, text, sources); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return s.note(ctx, tx, action, targetID)
 }
 
 // Look writes that the actor of ctx was shown something that is guarded, before it is shown.
-func (s *Store) Look(ctx context.Context, action, targetType, targetID string, details any) error {
-	return s.change(ctx, func(tx pgx.Tx) error { return s.Audit(ctx, tx, action, targetType, targetID, details) })
+func (s *Store) Look(ctx context.Context, action, targetType, targetID string, sources Sources, details any) error {
+	return s.change(ctx, func(tx pgx.Tx) error { return s.Audit(ctx, tx, action, targetType, targetID, sources, details) })
 }
 
 // Done is a row of the audit log.
@@ -50,6 +52,8 @@ type Done struct {
 	TargetID string `json:"target_id,omitempty"`
 	// RequestID is the id of the request to the API; left out where there was none.
 	RequestID string `json:"request_id,omitempty"`
+	// Sources are the sources of what it was done to; ["*"] is the whole installation.
+	Sources Sources `json:"sources"`
 	// Details are more about the change: before and after, or counts.
 	Details json.RawMessage `json:"details"`
 	// SessionUser is the login of the database that wrote the row; a caller cannot choose it. For a change by the API it
@@ -79,13 +83,14 @@ type DoneFilter struct {
 // MaxHistory is how many rows a page of the audit log may have.
 const MaxHistory = 1000
 
-// History returns what was done, newest first.
+// History returns what was done, newest first. In a context that is limited to sources (Limited) it leaves out what was also done to
+// others, or to the whole installation.
 func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
 	if f.Limit < 1 || f.Limit > MaxHistory+1 {
 		f.Limit = 100
 	}
 	// The query is planned anew for its filters: one plan for all filters would walk the table.
-	rows, err := s.pool.Query(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit, !f.NoBatches)
+	rows, err := s.pool.Query(ctx, auditList, pgx.QueryExecModeExec, f.Actor, f.Action, f.TargetType, f.TargetID, orNull(f.From), orNull(f.To), f.Before, f.Limit, !f.NoBatches, dlq.SourcesOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +101,9 @@ func (s *Store) History(ctx context.Context, f DoneFilter) ([]Done, error) {
 
 // EntryHistory returns what was done to an investigation, newest first, 100 at most: to it alone, to it among others (the
 // row lists all of them as entries in its details; here it shows this one and their number), and with the operations given,
-// which it is in.
+// which it is in. Of a row that is also about other sources than the ones that ctx limits to, the details are left out.
 func (s *Store) EntryHistory(ctx context.Context, entry string, operations []string) ([]Done, error) {
-	return s.done(ctx, auditEntry, pgx.QueryExecModeExec, entry, operations)
+	return s.done(ctx, auditEntry, pgx.QueryExecModeExec, entry, operations, dlq.SourcesOf(ctx))
 }
 
 // OperationHistory returns what people did with an operation, newest first, 100 at most: who planned it, and who started,
@@ -119,7 +124,7 @@ func (s *Store) done(ctx context.Context, query string, args ...any) ([]Done, er
 
 // columns are where the columns of a row of the log go.
 func (d *Done) columns() []any {
-	return []any{&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Details, &d.SessionUser}
+	return []any{&d.ID, &d.At, &d.Actor, &d.KeyID, &d.Action, &d.TargetType, &d.TargetID, &d.RequestID, &d.Sources, &d.Details, &d.SessionUser}
 }
 
 // PurgeAudit removes the oldest rows of the audit log that are older than keep, which is 30 days at least: limit of them at

@@ -57,7 +57,7 @@ func TestNothingChangesWithoutAudit(t *testing.T) {
 	if keys, err := s.List(ctx); err != nil || len(keys) != 1 {
 		t.Errorf("%v, %v", keys, err)
 	}
-	if err := s.Look(ctx, "payload.reveal", "entry", "x", nil); err == nil {
+	if err := s.Look(ctx, "payload.reveal", "entry", "x", access.AllSources(), nil); err == nil {
 		t.Error("something was shown without a row in the audit log")
 	}
 }
@@ -114,7 +114,7 @@ func TestAuditRollsBackWithTheChange(t *testing.T) {
 	s, pool, ctx := newStore(t)
 	regret := errors.New("regret")
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if err := s.Audit(ctx, tx, "a", "b", "c", map[string]int{"n": 1}); err != nil {
+		if err := s.Audit(ctx, tx, "a", "b", "c", access.AllSources(), map[string]int{"n": 1}); err != nil {
 			return err
 		}
 		return regret
@@ -125,10 +125,10 @@ func TestAuditRollsBackWithTheChange(t *testing.T) {
 	if done, err := s.History(ctx, access.DoneFilter{}); err != nil || len(done) != 0 {
 		t.Errorf("%v, %v", done, err)
 	}
-	if err := s.Audit(ctx, nil, "a", "b", "c", func() {}); err == nil {
+	if err := s.Audit(ctx, nil, "a", "b", "c", access.AllSources(), func() {}); err == nil {
 		t.Error("details that are no JSON")
 	}
-	if err := s.Audit(context.Background(), nil, "a", "b", "c", nil); err == nil {
+	if err := s.Audit(context.Background(), nil, "a", "b", "c", access.AllSources(), nil); err == nil {
 		t.Error("a row without an actor was written")
 	}
 }
@@ -138,7 +138,7 @@ func listed(t *testing.T, db *pgtest.DB, args ...any) (rows, read int) {
 	t.Helper()
 	// A connection counts what it read until it reports it; so each has a new one.
 	err := pgx.BeginFunc(t.Context(), db.Conn(t), func(tx pgx.Tx) error {
-		tag, err := tx.Exec(t.Context(), access.AuditList, append([]any{pgx.QueryExecModeExec}, args...)...)
+		tag, err := tx.Exec(t.Context(), access.AuditList, append(append([]any{pgx.QueryExecModeExec}, args...), nil)...)
 		rows = int(tag.RowsAffected())
 		read = pgtest.Value[int](t, tx, `select pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid) + (select sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) from pg_index i where i.indrelid = c.oid)
 			from pg_class c where c.oid = 'postrider.access_audit'::regclass`)

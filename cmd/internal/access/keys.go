@@ -32,6 +32,8 @@ type Key struct {
 	Name string `json:"name"`
 	// Scopes are what it may do.
 	Scopes []Scope `json:"scopes"`
+	// Sources are the sources whose things it sees and acts on, by name; ["*"] is all, and an empty list is none.
+	Sources Sources `json:"sources"`
 	// CreatedBy is who made it.
 	CreatedBy string `json:"created_by"`
 	// CreatedAt is when it was made.
@@ -55,6 +57,8 @@ type NewKey struct {
 	Name string
 	// Scopes are what it may do, at least one. Required.
 	Scopes []Scope
+	// Sources are the sources whose things it sees and acts on. Defaults to nil, which is all of them; an empty list is none.
+	Sources Sources
 	// ExpiresIn is how long it works; zero is for good. Defaults to 0.
 	ExpiresIn time.Duration
 }
@@ -75,7 +79,19 @@ func (n NewKey) check(what string) error {
 			return fmt.Errorf("%w: scope %q is not known; the scopes are %s", ErrInvalid, s, scopeList())
 		}
 	}
+	if _, err := ParseSources(n.Sources); err != nil {
+		return fmt.Errorf("%w: the %s: %w", ErrInvalid, what, err)
+	}
 	return nil
+}
+
+// sources are the sources that a new key or link gets.
+func (n NewKey) sources() Sources {
+	if n.Sources == nil {
+		return AllSources()
+	}
+	sorted, _ := ParseSources(n.Sources) // check has refused others
+	return sorted
 }
 
 // nameFault says what is wrong with the name of a key or a person; empty for nothing.
@@ -128,14 +144,14 @@ func (s *Store) Create(ctx context.Context, n NewKey) (k Key, token string, err 
 	}
 	token, id, hash := newToken(tokenPrefix)
 	err = s.change(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, keyInsert, id, hash[:], n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name, n.ExpiresIn.Microseconds())
+		rows, err := tx.Query(ctx, keyInsert, id, hash[:], n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name, n.ExpiresIn.Microseconds(), n.sources())
 		if err != nil {
 			return err
 		}
 		if k, err = pgx.CollectExactlyOneRow(rows, scanOneKey); err != nil {
 			return err
 		}
-		return s.Audit(ctx, tx, "key.create", "key", id, map[string]any{"name": k.Name, "scopes": k.Scopes, "expires_at": k.ExpiresAt})
+		return s.Audit(ctx, tx, "key.create", "key", id, AllSources(), map[string]any{"name": k.Name, "scopes": k.Scopes, "sources": k.Sources, "expires_at": k.ExpiresAt})
 	})
 	if err != nil {
 		return Key{}, "", err
@@ -165,7 +181,7 @@ func (s *Store) Revoke(ctx context.Context, id string) (k Key, err error) {
 		} else if err != nil {
 			return err
 		}
-		return s.Audit(ctx, tx, "key.revoke", "key", id, map[string]any{"name": k.Name})
+		return s.Audit(ctx, tx, "key.revoke", "key", id, AllSources(), map[string]any{"name": k.Name})
 	})
 	s.working.forget(id) // also after an error: the commit may have been
 	s.sessions.forgetAll()
@@ -217,7 +233,7 @@ func scanOneKey(row pgx.CollectableRow) (Key, error) { return scanKey(row) }
 // scanKey reads a key, and the further columns of the query.
 func scanKey(row pgx.CollectableRow, more ...any) (k Key, err error) {
 	var scopes []string
-	err = row.Scan(append([]any{&k.ID, &k.Name, &scopes, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt}, more...)...)
+	err = row.Scan(append([]any{&k.ID, &k.Name, &scopes, &k.Sources, &k.CreatedBy, &k.CreatedAt, &k.ExpiresAt, &k.LastUsedAt, &k.RevokedAt}, more...)...)
 	k.Scopes = toScopes(scopes)
 	return k, err
 }

@@ -26,7 +26,7 @@ func (s *Store) OtherSessionsOf(ctx context.Context, of Session) (newest []OwnSe
 	}
 	newest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (n OwnSession, err error) {
 		var scopes []string
-		err = row.Scan(&n.ID, &n.KeyID, &n.Name, &scopes, &n.CreatedAt, &n.ExpiresAt, &n.LastUsedAt, &all)
+		err = row.Scan(&n.ID, &n.KeyID, &n.Name, &scopes, &n.Sources, &n.CreatedAt, &n.ExpiresAt, &n.LastUsedAt, &all)
 		n.Scopes = toScopes(scopes)
 		return n, err
 	})
@@ -55,7 +55,7 @@ func (s *Store) endSessions(ctx context.Context, of Session, ids []string) (ende
 			return err
 		}
 		for _, id := range ended {
-			if err := s.Audit(ctx, tx, "session.end", "session", id, map[string]any{"by": of.ID}); err != nil {
+			if err := s.Audit(ctx, tx, "session.end", "session", id, AllSources(), map[string]any{"by": of.ID}); err != nil {
 				return err
 			}
 		}

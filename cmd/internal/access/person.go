@@ -39,6 +39,8 @@ type Person struct {
 	Subject string
 	// Scopes are what the session may do, at least one. Required.
 	Scopes []Scope
+	// Sources are those of the session. Defaults to none.
+	Sources Sources
 	// Details are for the audit log: who said it, and the groups. Defaults to none.
 	Details map[string]any
 }
@@ -56,7 +58,7 @@ func (s *Store) SessionByPerson(ctx context.Context, p Person, age time.Duration
 		return Session{}, "", fmt.Errorf("access: %q would have a session without a scope", p.Name)
 	}
 	err = s.change(ctx, func(tx pgx.Tx) error {
-		n, token, err = s.openSession(ctx, tx, Session{By: p.By, Name: p.Name, Person: string(p.By) + ":" + cmp.Or(p.Subject, p.Name), Scopes: p.Scopes}, age, p.Details)
+		n, token, err = s.openSession(ctx, tx, Session{By: p.By, Name: p.Name, Person: string(p.By) + ":" + cmp.Or(p.Subject, p.Name), Scopes: p.Scopes, Sources: p.Sources}, age, p.Details)
 		return err
 	})
 	if err != nil {

@@ -27,11 +27,11 @@ func TestGroupScopes(t *testing.T) {
 		{[]string{"cn=ops", "sre"}, []access.Scope{access.Purge, access.Read, access.Redrive, access.Resolve}, 2},
 		{[]string{"team,1"}, []access.Scope{access.ReadPayload}, 1}, {[]string{"team%2C1"}, nil, 0}, {[]string{"50%"}, []access.Scope{access.Admin}, 1},
 	} {
-		if got := g.Of(c.groups); !slices.Equal(got, c.want) || len(g.Known(c.groups)) != c.known {
+		if got := g.Of(c.groups); !slices.Equal(got.Scopes, c.want) || len(c.want) > 0 && !got.Sources.All() || len(g.Known(c.groups)) != c.known {
 			t.Errorf("%q have %v, and %q are known", c.groups, got, g.Known(c.groups))
 		}
 	}
-	for _, wrong := range []string{"", "sre", "=read", "sre=", "sre=root", "sre=read resolve", "%zz=read", "sre=read+"} {
+	for _, wrong := range []string{"", "sre", "=read", "sre=", "sre=root", "sre=read resolve", "%zz=read", "sre=read+", "sre=read@", "sre=read@Orders", "sre=read@orders+", "sre=read@*+orders", "sre=read@orders@billing", "sre=@orders"} {
 		if g, err := access.ParseGroupScopes([]string{wrong}); err == nil {
 			t.Errorf("%q is taken: %v", wrong, g)
 		}

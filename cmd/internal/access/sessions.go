@@ -38,18 +38,23 @@ type Session struct {
 	Person string
 	// Scopes are what it may do: the scopes of its key now, of its link, or of the person's groups at the sign-in.
 	Scopes []Scope
+	// Sources are the sources whose things it sees and acts on, from where its scopes are.
+	Sources Sources
 	// CreatedAt is when it began, ExpiresAt when it ends at the latest.
 	CreatedAt, ExpiresAt time.Time
 }
 
 // Actor is who acts in the session.
 func (s Session) Actor() Actor {
-	a := Actor{Name: s.Name, KeyID: s.KeyID, Person: s.Person, Scopes: s.Scopes}
+	a := Actor{Name: s.Name, KeyID: s.KeyID, Person: s.Person, Scopes: s.Scopes, Sources: s.Sources}
 	if a.KeyID == "" {
 		a.KeyID = s.ID
 	}
 	return a
 }
+
+// sources are what is stored of Sources: nil, which a session of a key has, is none.
+func (s Session) sources() Sources { return append(Sources{}, s.Sources...) }
 
 // NewLink is what a new one-time link should be: for a key, or for a person with scopes.
 type NewLink struct {
@@ -59,6 +64,8 @@ type NewLink struct {
 	Name string
 	// Scopes are what its session may do. Required without KeyID, whose scopes count otherwise.
 	Scopes []Scope
+	// Sources are those of its session. Defaults to nil, which is all of them; with KeyID those of the key count.
+	Sources Sources
 	// ExpiresIn is how long it may be used, a second to MaxLinkAge. Required.
 	ExpiresIn time.Duration
 }
@@ -85,14 +92,15 @@ func (s *Store) Link(ctx context.Context, n NewLink) (token string, expires time
 				return err
 			}
 			n.Scopes = nil
-		} else if err := (NewKey{Name: n.Name, Scopes: n.Scopes}).check("link"); err != nil {
+		} else if err := (NewKey{Name: n.Name, Scopes: n.Scopes, Sources: n.Sources}).check("link"); err != nil {
 			return err
 		}
+		sources := NewKey{Sources: n.Sources}.sources()
 		if err := tx.QueryRow(ctx, linkInsert, id, hash[:], orNull(n.KeyID), n.Name, scopeTexts(n.Scopes), ActorOf(ctx).Name,
-			n.ExpiresIn.Microseconds()).Scan(&expires); err != nil {
+			n.ExpiresIn.Microseconds(), sources).Scan(&expires); err != nil {
 			return err
 		}
-		return s.Audit(ctx, tx, "link.create", "link", id, map[string]any{"name": n.Name, "key_id": n.KeyID, "scopes": scopeTexts(n.Scopes), "expires_at": expires})
+		return s.Audit(ctx, tx, "link.create", "link", id, AllSources(), map[string]any{"name": n.Name, "key_id": n.KeyID, "scopes": scopeTexts(n.Scopes), "sources": sources, "expires_at": expires})
 	})
 	if err != nil {
 		return "", expires, err
@@ -156,7 +164,7 @@ func (s *Store) SessionByLink(ctx context.Context, link string, age time.Duratio
 	err = s.change(ctx, func(tx pgx.Tx) error {
 		var key *string
 		var scopes []string
-		err := tx.QueryRow(ctx, linkUse, id, hash[:]).Scan(&key, &n.Name, &scopes)
+		err := tx.QueryRow(ctx, linkUse, id, hash[:]).Scan(&key, &n.Name, &scopes, &n.Sources)
 		if errors.Is(err, pgx.ErrNoRows) {
 			if _, err = findLink(ctx, tx, id, hash); err == nil {
 				err = ErrUnknownLink // it ended between the two statements
@@ -192,7 +200,7 @@ func (s *Store) SessionByKey(ctx context.Context, key string, age time.Duration)
 	if err != nil {
 		return Session{}, "", err
 	}
-	n.Scopes = k.Scopes
+	n.Scopes, n.Sources = k.Scopes, k.Sources
 	return n, token, nil
 }
 
@@ -207,14 +215,14 @@ func (s *Store) openSession(ctx context.Context, tx pgx.Tx, n Session, age time.
 	case n.Person == "":
 		n.Person = string(n.By) + ":" + n.Name
 	}
-	if err := tx.QueryRow(ctx, sessionInsert, id, hash[:], orNull(n.KeyID), n.By, n.Name, scopeTexts(n.Scopes), age.Microseconds(), n.Person).Scan(&n.CreatedAt, &n.ExpiresAt); err != nil {
+	if err := tx.QueryRow(ctx, sessionInsert, id, hash[:], orNull(n.KeyID), n.By, n.Name, scopeTexts(n.Scopes), age.Microseconds(), n.Person, n.sources()).Scan(&n.CreatedAt, &n.ExpiresAt); err != nil {
 		return n, "", err
 	}
 	actor := n.Actor()
 	actor.RequestID = ActorOf(ctx).RequestID
 	all := map[string]any{"by": n.By}
 	maps.Copy(all, details)
-	return n, token, s.Audit(WithActor(ctx, actor), tx, "session.begin", "session", id, all)
+	return n, token, s.Audit(WithActor(ctx, actor), tx, "session.begin", "session", id, AllSources(), all)
 }
 
 // sessionIdle is after how long without use a session ends.
@@ -235,7 +243,7 @@ func (s *Store) session(ctx context.Context, id string, hash secretHash, used bo
 	var stored []byte
 	var scopes []string
 	var works, noted bool
-	err = s.pool.QueryRow(ctx, sessionFind, id, s.idle().Microseconds()).Scan(&n.ID, &n.KeyID, &n.By, &n.Name, &n.Person, &scopes, &n.CreatedAt, &n.ExpiresAt, &stored, &works, &noted)
+	err = s.pool.QueryRow(ctx, sessionFind, id, s.idle().Microseconds()).Scan(&n.ID, &n.KeyID, &n.By, &n.Name, &n.Person, &scopes, &n.Sources, &n.CreatedAt, &n.ExpiresAt, &stored, &works, &noted)
 	if errors.Is(err, pgx.ErrNoRows) {
 		stored, works, err = make([]byte, len(hash)), false, nil // and the same is done as for one that is known
 	}
@@ -268,7 +276,7 @@ func (s *Store) EndSession(ctx context.Context, id string) error {
 		if err != nil || ended.RowsAffected() == 0 {
 			return err
 		}
-		return s.Audit(ctx, tx, "session.end", "session", id, struct{}{})
+		return s.Audit(ctx, tx, "session.end", "session", id, AllSources(), struct{}{})
 	})
 	s.sessions.forget(id) // also after an error: the commit may have been
 	return err

@@ -9,11 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/internal/dlq"
 )
 
-// Auditor writes, in the transaction of a change, who made it: the actor in ctx if there is one, otherwise actor.
+// Auditor writes, in the transaction of a change, who made it, and the sources of the changed things: the actor in ctx if
+// there is one, otherwise actor.
 type Auditor interface {
-	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
+	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error
 }
 
 // ErrRequest is wrapped by errors about what was asked for.
@@ -21,6 +24,9 @@ var ErrRequest = errors.New("refused")
 
 // ErrBusy is wrapped when another process is doing the same work; asking again helps.
 var ErrBusy = errors.New("another session works on it; ask again")
+
+// own are the sources of all that these services change: the desk's own database.
+var own = []string{dlq.MainSource}
 
 // Config is what the services need.
 type Config struct {

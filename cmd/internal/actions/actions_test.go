@@ -32,8 +32,8 @@ type auditor struct {
 	fail error
 }
 
-func (a *auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
-	return errors.Join(a.Auditor.Audit(ctx, tx, actor, action, targetType, targetID, details), a.fail)
+func (a *auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error {
+	return errors.Join(a.Auditor.Audit(ctx, tx, actor, action, targetType, targetID, sources, details), a.fail)
 }
 
 // rig is the desk on a database with something to treat.

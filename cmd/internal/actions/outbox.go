@@ -44,7 +44,7 @@ func (o *Outbox) change(ctx context.Context, actor, action, kind string, id int6
 		if id != 0 {
 			target = strconv.FormatInt(id, 10)
 		}
-		return o.cfg.Auditor.Audit(ctx, tx, actor, action, kind, target, details)
+		return o.cfg.Auditor.Audit(ctx, tx, actor, action, kind, target, own, details)
 	})
 }
 

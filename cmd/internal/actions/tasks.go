@@ -62,7 +62,7 @@ func (t *Tasks) change(ctx context.Context, actor, action string, f func(context
 		if of == (target{}) {
 			return nil
 		}
-		return t.cfg.Auditor.Audit(ctx, tx, actor, action, of.kind, of.id, details)
+		return t.cfg.Auditor.Audit(ctx, tx, actor, action, of.kind, of.id, own, details)
 	})
 }
 
@@ -112,13 +112,13 @@ func (t *Tasks) Retry(ctx context.Context, id uuid.UUID, actor string) (r ledger
 		if r.Closed, r.UnderWay, err = l.Superseded(ctx, id); err != nil {
 			return err
 		}
-		if err := t.cfg.Auditor.Audit(ctx, tx, actor, "task.retry", "task", id.String(), map[string]any{"before": before.State, "event_id": r.Event}); err != nil {
+		if err := t.cfg.Auditor.Audit(ctx, tx, actor, "task.retry", "task", id.String(), own, map[string]any{"before": before.State, "event_id": r.Event}); err != nil {
 			return err
 		}
 		if len(r.Closed) == 0 {
 			return nil
 		}
-		return t.cfg.Auditor.Audit(ctx, tx, actor, "dlq.resolve", "entry", "", map[string]any{
+		return t.cfg.Auditor.Audit(ctx, tx, actor, "dlq.resolve", "entry", "", own, map[string]any{
 			"entries": r.Closed, "after": "manually_resolved", "because": "task " + id.String() + " was retried"})
 	})
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "55P03" { // lock_not_available

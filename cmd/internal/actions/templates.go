@@ -38,7 +38,7 @@ func (t *Tasks) ApplyTemplates(ctx context.Context, actor string, all ...*task.T
 			if outcome == ledger.AppliedSame { // nothing was changed
 				continue
 			}
-			if err := t.cfg.Auditor.Audit(ctx, tx, actor, "template.apply", "template", n.String(), map[string]any{"outcome": outcome}); err != nil {
+			if err := t.cfg.Auditor.Audit(ctx, tx, actor, "template.apply", "template", n.String(), own, map[string]any{"outcome": outcome}); err != nil {
 				return err
 			}
 		}

@@ -35,4 +35,6 @@ type Me struct {
 	Name string `json:"name"`
 	// Scopes are what the key may do; admin stands for all.
 	Scopes []access.Scope `json:"scopes"`
+	// Sources are the sources whose things the key sees and acts on, by name; ["*"] is all.
+	Sources access.Sources `json:"sources"`
 }

@@ -36,7 +36,7 @@ type Command struct {
 	CreatedAt time.Time `json:"created_at"`
 	// AnsweredAt is when the source had answered; null until then.
 	AnsweredAt *time.Time `json:"answered_at"`
-	// Answer is in_place, new, closed, or why nothing was done: a reason as in skipped of POST /dlq/requeue. Null until the source
+	// Answer is in_place, new, closed, abandoned (the source was forgotten before it answered), undone (it was set back after it had), or why nothing was done: a reason as in skipped of POST /dlq/requeue. Null until the source
 	// has answered.
 	Answer *string `json:"answer"`
 	// Detail is why the source refused, in its words; null where it did not.

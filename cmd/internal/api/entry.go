@@ -85,7 +85,7 @@ type Entry struct {
 	Assignee *string `json:"assignee"`
 	// KeyHeld says that its event halts its key: later events of the key wait.
 	KeyHeld bool `json:"key_held"`
-	// Redrive is where its newest redrive stands: queued, delivered or came_back; null for none.
+	// Redrive is where its newest redrive stands: queued, delivered, came_back or unknown (its source was forgotten); null for none.
 	Redrive *dlq.RedriveState `json:"redrive_state"`
 	// Generation counts the redrives that were begun.
 	Generation int `json:"generation"`

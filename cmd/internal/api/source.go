@@ -44,6 +44,11 @@ type Source struct {
 	WaitingCommands *int64 `json:"waiting_commands"`
 	// OldestCommandAt is when the oldest of these was written; null where there is none.
 	OldestCommandAt *time.Time `json:"oldest_command_at"`
+	// Desk is the identity of the desk that it obeys; null where none has commanded it yet, and where it cannot be carried.
+	Desk *string `json:"desk"`
+	// OtherDesk says that this is another desk than the one that was asked: it refuses the commands of that one. False where no
+	// desk was asked.
+	OtherDesk bool `json:"other_desk"`
 }
 
 // Sources are the sources that the settings name, as one look at each found them.
@@ -51,6 +56,29 @@ type Sources struct {
 	List[Source]
 	// LookedAt is when the look began.
 	LookedAt time.Time `json:"looked_at"`
+	// Removed are sources that the desk knows and the settings do not name.
+	Removed []RemovedSource `json:"removed"`
+}
+
+// RemovedSource is a source that the desk knows and the settings do not name.
+type RemovedSource struct {
+	// Name is the name of the source.
+	Name string `json:"name"`
+	// ForgottenAt is when people said that it is gone for good; null where they did not.
+	ForgottenAt *time.Time `json:"forgotten_at"`
+	// WaitingCommands is how many commands of the desk it has not answered.
+	WaitingCommands int64 `json:"waiting_commands"`
+	// Pending is how many of its investigations are open.
+	Pending int64 `json:"pending"`
+}
+
+// NewRemovedSource is a source that the desk knows, as it is shown.
+func NewRemovedSource(k dlq.KnownSource) RemovedSource {
+	v := RemovedSource{Name: k.Name, WaitingCommands: k.Waiting, Pending: k.Pending}
+	if k.Stopped == dlq.StopForgotten {
+		v.ForgottenAt = TimeOrNull(k.StoppedAt)
+	}
+	return v
 }
 
 // OtherSource is the name of a source that is not the desk's own database; empty for that.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -66,6 +67,8 @@ type App struct {
 	watched   watched
 	kafka     []kgo.Opt         // of every client: TLS and the login
 	schema    []migrations.Part // the parts of it that the database has
+	// owners says which sources may write to a topic, as the sources are now.
+	owners atomic.Pointer[func(topic string) []string]
 }
 
 // gcPercent is the growth of the heap between two garbage collections, where GOGC is not set. A relay's live heap is small
@@ -100,6 +103,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	log := o.Logger.With("component", "app")
 	a := &App{options: o, log: log, lifecycle: newLifecycle(log), failed: make(chan error, 1)}
+	a.knowOwners(o.Config)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Stop(context.WithoutCancel(ctx)))

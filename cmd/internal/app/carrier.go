@@ -20,8 +20,10 @@ import (
 
 // carrier is what carries one outbox: connections to its database, and a relay on them.
 type carrier struct {
-	pool    *pgxpool.Pool
-	engine  *relay.Relay
+	pool   *pgxpool.Pool
+	engine *relay.Relay
+	// wake has the relay look at once.
+	wake    func()
 	metrics *sourceRegistry
 }
 
@@ -31,15 +33,10 @@ func (c *carrier) close() {
 }
 
 const (
-	// quietPause is the longest pause between two looks at a source that has a name, while it is quiet.
+	// quietPause is the longest pause between two looks at a source that has a name, while it is quiet. A look asks the
+	// session that leads.
 	quietPause = time.Second
-	// quietChores is the longest pause between two looks at holds of such a source. What the relay puts there itself it looks
-	// at in time; what people ask of holds waits so long.
-	quietChores = 5 * time.Second
-	// quietLetters is the same for events that were given up. Another session gives events up when a person asks for it, and
-	// their dead letters wait so long.
-	quietLetters = 15 * time.Second
-	// quietAsk is how often the session that leads such a source is asked whether it lives.
+	// quietAsk is how often that session is asked whether it lives, while nothing else is asked of it.
 	quietAsk = 3 * time.Second
 	// quietConnections is how long a named source keeps a connection that nothing needs.
 	quietConnections = 30 * time.Second
@@ -70,7 +67,7 @@ func (a *App) newCarrier(ctx context.Context, c config.Config, s *config.Source,
 		cfg.Source, cfg.Allowed, cfg.Publisher = name, s.Allows, a.publisher.NewShare()
 		cfg.Dispatches = min(cfg.Dispatches, sourceDispatches)
 		cfg.BatchBytes = int64(s.BufferedMB) << 20 / int64(cfg.Dispatches+batchesInHand)
-		cfg.IdlePollMax, cfg.IdlePollNotified, cfg.TendPause, cfg.LettersPause = quietPause, quietPause, quietChores, quietLetters
+		cfg.Rests, cfg.IdlePollMax, cfg.IdlePollNotified = true, quietPause, quietPause
 		cfg.Logger = cfg.Logger.With("source", name)
 	}
 	if options.Tracer, err = statements(a.options.TracerProvider, c.Tracing); err != nil {
@@ -94,6 +91,9 @@ func (a *App) newCarrier(ctx context.Context, c config.Config, s *config.Source,
 		return nil, err
 	}
 	cfg.OwnTopic = func(topic string) string { return own[topic] }
+	if w, named := observer.(*sourceWork); named {
+		stored.Admit = func(ctx context.Context) error { return w.confirm(ctx, pool) }
+	}
 	cfg.Store = postgres.NewStore(pool, stored)
 	if c.Outbox.Log {
 		cfg.Store = actionLog{cfg.Store, cfg.Logger.With("component", "relay")}
@@ -102,8 +102,11 @@ func (a *App) newCarrier(ctx context.Context, c config.Config, s *config.Source,
 		cfg.Notifier = postgres.NewNotifier(pool, postgres.NotifierOptions{Logger: cfg.Logger, Password: passwords(c.Database)})
 	}
 	cfg.Registerer = prometheus.Registerer(k.metrics)
-	k.engine, err = relay.New(cfg)
-	return k, err
+	if k.engine, err = relay.New(cfg); err != nil {
+		return nil, err
+	}
+	k.wake = k.engine.Wake
+	return k, nil
 }
 
 // makeRelay prepares the relay, where this process has the role.

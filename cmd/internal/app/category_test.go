@@ -24,7 +24,7 @@ import (
 func TestCategoryOfAConsumersError(t *testing.T) {
 	t.Parallel()
 	broker, db := kafkatest.Kfake(t), pgtest.New(t)
-	for _, topic := range []string{"orders", "postrider.dlq"} {
+	for _, topic := range []string{"orders", "postrider.consumer.dlq"} {
 		broker.CreateTopic(t, topic, 1, nil)
 	}
 	a := run(t, Options{Config: settings(t, db.URL, broker.Addrs...), Roles: []Role{Relay, Collector, HTTP}})
@@ -68,7 +68,7 @@ func TestCategoryOfAConsumersError(t *testing.T) {
 		pgtest.Exec(t, conn, `update postrider.dlq_entry set resolution_status = 'cancelled', resolution_timestamp = now()`)
 	}
 	var named []string
-	for _, r := range broker.ReadAll(t, "postrider.dlq", 2*len(names)) {
+	for _, r := range broker.ReadAll(t, "postrider.consumer.dlq", 2*len(names)) {
 		for _, h := range r.Headers {
 			if h.Key == message.HeaderErrorCategory {
 				named = append(named, string(h.Value))

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/migrations"
@@ -51,6 +49,7 @@ func (f *fleet) makeCommander() error {
 			return err
 		}
 		c.redriver = services.Redriver
+		c.redriver.KnowOwners(a.ownersNow)
 	}
 	c.redriver.OnCommands(c.wakeUp)
 	f.commander = c
@@ -141,37 +140,47 @@ func (f *fleet) connected() map[string]*sourceWork {
 }
 
 // command sends commands to the source whenever there are some, until ctx ends. A source that does not obey is carried all the
-// same.
-func (w *sourceWork) command(ctx context.Context, database *pgxpool.Pool) {
+// same; one that is stopped is an error.
+func (w *sourceWork) command(ctx context.Context, k *carrier) error {
 	if w.fleet.commander == nil {
-		return
+		<-ctx.Done()
+		return nil
 	}
 	w.connected.Store(true)
 	defer w.connected.Store(false)
 	said := saidOnce{log: w.log, what: "commands did not reach the source; they are sent again"}
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-w.commands:
-			said.note(ctx, w.commandNow(ctx, database))
+			err = w.commandNow(ctx, k)
+		case <-time.After(spread(confirmPause)):
+			err = w.confirm(ctx, k.pool)
 		}
+		if isStopped(err) {
+			return err
+		}
+		said.note(ctx, err)
 	}
 }
 
-// commandNow sends what there is to send, and looks how the redrives of the source stand.
-func (w *sourceWork) commandNow(ctx context.Context, database *pgxpool.Pool) error {
+// commandNow sends what there is to send, has the relay look at what the source did, and looks how the redrives of the source
+// stand.
+func (w *sourceWork) commandNow(ctx context.Context, k *carrier) error {
 	c := w.fleet.commander
 	desk, err := c.identity(ctx)
 	if err != nil {
 		return err
 	}
 	for pause := busyFirst; ; {
-		sent, err := c.redriver.SendCommands(ctx, desk, w.source.Name, database)
+		sent, err := c.redriver.SendCommands(ctx, desk, w.source.Name, k.pool)
 		if err != nil {
 			return err
 		}
 		if sent.Answered > 0 {
+			k.wake() // an event that is back in its place goes at once
 			pause = busyFirst
 			continue
 		}
@@ -183,6 +192,6 @@ func (w *sourceWork) commandNow(ctx context.Context, database *pgxpool.Pool) err
 		}
 		pause *= 2
 	}
-	_, err = c.redriver.FollowSource(ctx, w.source.Name, database, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
+	_, err = c.redriver.FollowSource(ctx, w.source.Name, k.pool, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
 	return err
 }

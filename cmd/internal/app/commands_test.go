@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/outboxtest"
@@ -93,6 +94,38 @@ func TestWhatPeopleDoReachesTheSource(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "commands did not reach") {
 		t.Errorf("%s", log.String())
+	}
+}
+
+// TestACommandWakesTheRelay: what the source did is looked at when it has answered, and not at the next glance.
+func TestACommandWakesTheRelay(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Kfake(t)
+	desk, deskConn := newSource(t)
+	orders, ordersConn := newSource(t)
+	enqueue(t, ordersConn, outbox.Message{Topic: "orders.a", Key: []byte("k"), Payload: []byte("dead")})
+	outboxtest.Settle(t, ordersConn, outboxtest.DeadLettered, 1)
+	file := newFleetFile(t, desk.URL, broker.Addrs...)
+	file.write(t) // no process carries orders
+	a := file.run(t, nil)
+	event := pgtest.Value[string](t, ordersConn, `select event_id::text from postrider.outbox_exception`)
+	pgtest.Exec(t, deskConn, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
+		values ('orders', 'close', gen_random_uuid(), 1, $1, 1, 'ann')`, event)
+	woken := 0
+	w := &sourceWork{fleet: a.fleet, source: config.Source{Name: "orders"}, log: slog.New(slog.DiscardHandler)}
+	k := &carrier{pool: orders.Pool(t), wake: func() {
+		if n := pgtest.Value[int](t, ordersConn, `select count(*) from postrider.outbox_exception where closed_at is not null`); n != 1 {
+			t.Error("the relay is woken before the source has done anything")
+		}
+		woken++
+	}}
+	for range 2 { // the second time there is nothing to send
+		if err := w.commandNow(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if woken != 1 {
+		t.Errorf("the relay was woken %d times", woken)
 	}
 }
 

@@ -22,7 +22,7 @@ func Examine(ctx context.Context, c config.Config, e Examination) (doctor.Report
 	examined := doctor.Config{Settings: c, Pre: e.Pre, Role: e.Role, Connections: Connections(c)}
 	if c.Database.URL == "" && c.HasSources() { // there is no desk
 		r := doctor.Report{ExaminedAt: time.Now()}
-		addSources(ctx, c, &r)
+		addSources(ctx, c, nil, &r)
 		return r, nil
 	}
 	pool, err := OpenAny(ctx, c.Database, 2)
@@ -42,7 +42,13 @@ func Examine(ctx context.Context, c config.Config, e Examination) (doctor.Report
 	}
 	report := doctor.Examine(ctx, examined)
 	if !e.Pre {
-		addSources(ctx, c, &report)
+		var desk *Services
+		if pool != nil {
+			if desk, err = NewServices(pool, c); err != nil {
+				return doctor.Report{}, err
+			}
+		}
+		addSources(ctx, c, desk, &report)
 	}
 	return report, nil
 }

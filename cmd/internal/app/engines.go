@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
@@ -45,7 +46,7 @@ func relayPool(c config.Config, connections int) postgres.Options {
 }
 
 // makeCollector prepares the collector, where this process has the role.
-func (a *App) makeCollector(context.Context) error {
+func (a *App) makeCollector(ctx context.Context) error {
 	if !a.has(Collector) {
 		return nil
 	}
@@ -58,9 +59,14 @@ func (a *App) makeCollector(context.Context) error {
 	if err != nil {
 		return err
 	}
+	id, err := a.identity(ctx)
+	if err != nil {
+		return fmt.Errorf("read the identity of the desk: %w", err)
+	}
+	desk := id.String()
 	source, err := dlqkafka.NewSource(dlqkafka.Config{
 		Brokers: c.Kafka.Brokers, Topics: c.CollectedTopics(), Patterns: c.Collector.Patterns,
-		Exclude: []string{c.Tasks.LifecycleTopic}, Group: c.DLQ.Group,
+		Exclude: []string{c.Tasks.LifecycleTopic}, Group: c.DLQ.Group, Desk: desk, EarlierDesks: c.Collector.EarlierDesks,
 		Logger: a.options.Logger, Registerer: a.options.Registry, Options: a.clientOptions("collector", c.DLQ.Group, c.DLQ.Group),
 	})
 	if err != nil {
@@ -69,6 +75,7 @@ func (a *App) makeCollector(context.Context) error {
 	// The collector closes its source when it ends; this is for one that never ran.
 	a.lifecycle.add(step{name: "dead-letter source", limit: 6 * time.Second, stop: func(context.Context) error { source.Close(); return nil }})
 	collector, err := dlq.NewCollector(dlq.Config{Source: source, Letters: store, Originals: a.originals, Custom: c.Collector.CustomHeaders(), Logger: a.options.Logger,
+		Whose:      dlq.Whose{Relays: c.DLQTopics(), Owners: a.ownersNow, Desk: desk, EarlierDesks: c.Collector.EarlierDesks},
 		Registerer: a.options.Registry, TracerProvider: a.options.TracerProvider})
 	if err != nil {
 		return err

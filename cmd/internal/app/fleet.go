@@ -119,9 +119,14 @@ func (f *fleet) mainIdentity(ctx context.Context) (id uuid.UUID, err error) {
 	if !f.app.desk() {
 		return id, errors.New("there is none")
 	}
+	return f.app.identity(ctx)
+}
+
+// identity is that of the database of database.url, and of the desk there.
+func (a *App) identity(ctx context.Context) (id uuid.UUID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	err = f.app.service.QueryRow(ctx, "select source_uuid from postrider.outbox_source").Scan(&id)
+	err = a.service.QueryRow(ctx, "select source_uuid from postrider.outbox_source").Scan(&id)
 	return id, err
 }
 
@@ -296,6 +301,9 @@ func (f *fleet) take(c config.Config) {
 	if same {
 		return
 	}
+	settings := f.app.options.Config
+	settings.Sources = c.Sources
+	f.app.knowOwners(settings)
 	had := map[string]config.Source{}
 	for _, s := range before {
 		had[s.Name] = s

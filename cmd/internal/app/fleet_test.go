@@ -412,3 +412,56 @@ func TestSourceSleeps(t *testing.T) {
 	enqueue(t, conn, outbox.Message{Topic: "orders.a", Payload: []byte("while it sleeps")})
 	broker.ReadAll(t, "orders.a", 2)
 }
+
+// A source that is busy in every way, with a key that is retried, a topic that is missing, dead letters and a notifier, has no
+// more connections than its limit.
+func TestConnectionsOfASource(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Kfake(t)
+	for _, topic := range []string{"orders.a", "orders.b", "postrider.dlq"} {
+		broker.CreateTopic(t, topic, 1, small)
+	}
+	orders, conn := newSource(t)
+	file := newFleetFile(t, "", broker.Addrs...)
+	file.write(t, sourceLine("orders", orders.URL, "notifier: true"))
+	a := file.run(t, nil)
+	waitStates(t, a, map[string]SourceState{"orders": SourceLeading})
+	const connections = `select count(*) from pg_stat_activity where datname = current_database() and application_name like 'postrider relay%'`
+	writing, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	pool := orders.Pool(t)
+	for i := range 3 {
+		writers.Go(func() {
+			for n := 0; writing.Err() == nil && n < 400; n++ {
+				topic, payload := []string{"orders.a", "orders.b", "orders.missing"}[i], []byte("x")
+				if n%20 == 0 {
+					payload = []byte(strings.Repeat("x", 2*smallTopic)) // is given up
+				}
+				if _, err := pool.Exec(writing, `insert into postrider.outbox_event (topic, key, payload) values ($1, $2, $3)`, topic, fmt.Appendf(nil, "k%d", n%7), payload); err != nil && writing.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	most := 0
+	written := make(chan struct{})
+	go func() { writers.Wait(); close(written) }()
+	for busy := true; busy; {
+		select {
+		case <-written:
+			busy = false
+		default:
+		}
+		most = max(most, pgtest.Value[int](t, conn, connections))
+	}
+	stop()
+	broker.CreateTopic(t, "orders.missing", 1, small)
+	eventually(t, "all is done", func() (bool, string) {
+		most = max(most, pgtest.Value[int](t, conn, connections))
+		left := pgtest.Value[string](t, conn, `select coalesce(string_agg(distinct status, ' '), '') from postrider.v_outbox_event where status not in ('succeeded', 'dead_lettered')`)
+		return left == "", left
+	})
+	if most > 4 || most < 2 {
+		t.Errorf("it had up to %d connections", most)
+	}
+}

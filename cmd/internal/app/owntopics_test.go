@@ -32,11 +32,11 @@ func TestOwnTopics(t *testing.T) {
 		if err := a.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := pgtest.Value[string](t, conn, `select string_agg(topic || ': ' || use, ', ' order by topic) from postrider.outbox_own_topic`); got != "dead: dead letters, life: lifecycle events" {
+		if got := pgtest.Value[string](t, conn, `select string_agg(topic || ': ' || use, ', ' order by topic) from postrider.outbox_own_topic`); got != "dead: dead letters, life: lifecycle events, postrider.consumer.dlq: dead letters of consumers" {
 			t.Fatalf("the own topics are %s", got)
 		}
 	}
-	for _, topic := range []string{"dead", "life"} {
+	for _, topic := range []string{"dead", "life", "postrider.consumer.dlq"} {
 		if _, err := conn.Exec(t.Context(), `select postrider.outbox_publish($1, 'k', '{}')`, topic); err == nil || !strings.Contains(err.Error(), "Postrider itself writes") {
 			t.Errorf("an event for %s: %v", topic, err)
 		}

@@ -31,7 +31,7 @@ import (
 type Auditor struct{ Access *access.Store }
 
 // Audit implements the ports: the one who ctx says did it, otherwise actor.
-func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
+func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error {
 	if access.ActorOf(ctx).Name == "" {
 		ctx = access.WithActor(ctx, access.Actor{Name: actor})
 	}
@@ -41,7 +41,7 @@ func (a Auditor) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType
 	if action == "dlq.fetch" { // it comes before what was asked for, and may be done again
 		ctx = access.WithoutClaim(ctx)
 	}
-	return a.Access.Audit(ctx, tx, action, targetType, targetID, details)
+	return a.Access.Audit(ctx, tx, action, targetType, targetID, sources, details)
 }
 
 // exceptions is the relay's store, with the error that the room dlq knows.
@@ -73,12 +73,14 @@ type Services struct {
 	Series         *series.Recorder
 	// Fetcher asks for the records that letters point to; nil where no brokers were given (AskBrokers).
 	Fetcher *dlq.Fetcher
-	// Cluster, Examine and Sources are for the API; nil where this process is not asked for what it depends on.
+	// Cluster, Examine, Sources and SourceAdmin are for the API; nil where this process is not asked for what it depends on.
 	Cluster httpapi.Cluster
 	Examine func(context.Context) (doctor.Report, error)
 	Sources func(context.Context) (api.Sources, error)
-	sender  dlq.Redriver
-	pool    *pgxpool.Pool
+	// SourceAdmin leads sources back, and forgets them.
+	SourceAdmin httpapi.SourceAdmin
+	sender      dlq.Redriver
+	pool        *pgxpool.Pool
 }
 
 // Brokers are what people ask the brokers for.
@@ -126,7 +128,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool), pool: pool}
 	d.Access.SessionIdle = c.Console.SessionIdle
 	d.Auditor = Auditor{d.Access}
-	cfg := dlqpostgres.RedriverConfig{Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
+	cfg := dlqpostgres.RedriverConfig{Owners: c.OwnersOf(), Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
 	var errs [5]error
 	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
 	d.Investigations, errs[1] = dlqpostgres.NewInvestigations(cfg)
@@ -148,7 +150,7 @@ func (d *Services) ForHTTP(c config.Config, log *slog.Logger) (*httpapi.Services
 		return nil, err
 	}
 	return httpapi.NewServices(httpapi.ServicesConfig{
-		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher, Cluster: d.Cluster, Examine: d.Examine, Sources: d.Sources,
+		Investigations: d.Investigations, Redriver: d.Sender(), Fetcher: d.Fetcher, Cluster: d.Cluster, Examine: d.Examine, Sources: d.Sources, SourceAdmin: d.SourceAdmin,
 		Tasks: d.Tasks, Archive: d.Archive, Outbox: d.Outbox, Series: d.Series, Access: d.Access, Redactor: redactor,
 		Archiving: ledger.ArchiveStep{RetentionDays: c.Archive.RetentionDays, Policies: ArchivePolicies(c.Archive)},
 		PageSize:  c.DLQ.PageSizeDefault, PageSizeMax: c.DLQ.PageSizeMax, RequeueLimit: c.DLQ.RequeueLimit, PurgeLimit: c.DLQ.PurgeLimit,
@@ -190,6 +192,7 @@ func (a *App) openServices(ctx context.Context) error {
 	if a.services, err = NewTracedServices(pool, c, a.options.TracerProvider); err != nil {
 		return err
 	}
+	a.services.Redriver.KnowOwners(a.ownersNow)
 	if err := a.services.AskBrokers(a.originals, a.options.Logger); err != nil || !serves {
 		return err
 	}
@@ -199,6 +202,7 @@ func (a *App) openServices(ctx context.Context) error {
 	}
 	a.lifecycle.add(closing("client that looks at topics and consumer groups", looks.Close))
 	a.services.Cluster, a.services.Examine, a.services.Sources = looks, a.examineOwn, a.lookAtSources
+	a.services.SourceAdmin = sourceAdmin{a}
 	return nil
 }
 

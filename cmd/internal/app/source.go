@@ -15,10 +15,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/migrations"
 	"github.com/postrider/postrider/internal/relay"
@@ -125,11 +127,17 @@ func (w *sourceWork) carry(ctx context.Context) (opened bool, err error) {
 	}
 	defer release()
 	w.opened(SourceStandby)
+	carrying, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var beside sync.WaitGroup
-	beside.Go(func() { w.prune(ctx, k) })
-	beside.Go(func() { w.command(ctx, k.pool) })
-	err = k.engine.Run(ctx)
+	beside.Go(func() { w.prune(carrying, k) })
+	beside.Go(func() { stop(w.command(carrying, k)) })
+	err = k.engine.Run(carrying)
+	stop(nil)
 	beside.Wait()
+	if cause := context.Cause(carrying); ctx.Err() == nil && isStopped(cause) {
+		err = cause
+	}
 	return true, err
 }
 
@@ -155,7 +163,7 @@ func (w *sourceWork) wake(ctx context.Context) error {
 	defer w.set(SourceAsleep)
 	w.opened(SourceStandby)
 	if w.fleet.commander != nil {
-		if err := w.commandNow(ctx, k.pool); err != nil && ctx.Err() == nil {
+		if err := w.commandNow(ctx, k); err != nil && ctx.Err() == nil {
 			w.log.Warn("commands did not reach the source; they are sent when it wakes up again", "err", err)
 		}
 	}
@@ -214,7 +222,43 @@ func (w *sourceWork) open(ctx context.Context) (_ *carrier, release func(), err 
 		f.giveBack(id)
 		return nil, nil, err
 	}
-	return k, func() { k.close(); f.giveBack(id) }, nil
+	release = func() { k.close(); f.giveBack(id) }
+	if err := w.confirm(ctx, k.pool); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return k, release, nil
+}
+
+const (
+	// confirmPause is how often is looked on average whether the database of a source was set back.
+	confirmPause = 15 * time.Second
+	// confirmLimit bounds such a look. A source is carried, too, when its desk does not answer.
+	confirmLimit = 2 * time.Second
+)
+
+// confirm returns the *dlq.StoppedError of a source that is stopped, because its database or that of the desk was set back.
+// Without a desk, and where one of the two does not answer, it is not known.
+func (w *sourceWork) confirm(ctx context.Context, database *pgxpool.Pool) error {
+	c := w.fleet.commander
+	if c == nil {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, confirmLimit)
+	defer cancel()
+	err := c.redriver.Confirm(bounded, w.source.Name, database)
+	if err != nil && !isStopped(err) {
+		if ctx.Err() == nil {
+			w.log.Debug("it is not known whether the source or the desk was set back", "err", err)
+		}
+		return nil
+	}
+	return err
+}
+
+func isStopped(err error) bool {
+	_, stopped := errors.AsType[*dlq.StoppedError](err)
+	return stopped
 }
 
 // identify writes the name of the source into its database, where that has none yet, and returns the identity.
@@ -224,11 +268,24 @@ func (w *sourceWork) identify(ctx context.Context) (id uuid.UUID, err error) {
 		return id, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is in hand
-	err = conn.QueryRow(ctx, "select source_uuid from postrider.outbox_name_source($1)", w.source.Name).Scan(&id)
+	var place, is *string
+	err = conn.QueryRow(ctx, "select s.source_uuid, s.place, postrider.outbox_place() from postrider.outbox_name_source($1) s", w.source.Name).Scan(&id, &place, &is)
+	if err == nil {
+		err = copied(w.source.Name, place, is)
+	}
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == "55000" { // object_not_in_prerequisite_state
 		err = fmt.Errorf("%w: %w", errOtherName, err)
 	}
 	return id, err
+}
+
+// copied is the error of a database that is not the one that was named.
+func copied(source string, named, is *string) error {
+	if named == nil || is == nil || *named == *is {
+		return nil
+	}
+	return fmt.Errorf("%w: the database was named %s as %s, and this is %s. If it was moved and the old one will not come back, run `postrider sources rejoin %s`; if it is a copy, give it a name of its own in the settings and run `postrider sources rejoin NAME --new-identity`",
+		errCopy, source, *named, *is, source)
 }
 
 // errNoOutbox: the database has no outbox. errCopy: two names lead to one outbox, or to copies of one. errOtherName: the
@@ -244,7 +301,7 @@ func (f *fleet) claim(id uuid.UUID, name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if other, taken := f.ids[id]; taken {
-		return fmt.Errorf("%w: %s and %s are the outbox %s; take one of them out of the settings, or if one database is a copy of the other, give the copy an identity of its own with postrider.outbox_new_identity",
+		return fmt.Errorf("%w: %s and %s are the outbox %s; take one of them out of the settings, or if one database is a copy of the other, give the copy a name that no source had before, and run `postrider sources rejoin NAME --new-identity`",
 			errCopy, other, name, id)
 	}
 	f.ids[id] = name
@@ -343,11 +400,12 @@ const (
 	reasonNoDatabase  = "no_database"
 	reasonSchema      = "schema"
 	reasonVersion     = "version"
-	reasonName        = "name"
-	reasonCopy        = "copy"
-	reasonRewound     = "rewound"
-	reasonBrokers     = "brokers"
-	reasonOther       = "error"
+	// Also the reasons of dlq.StoppedError.
+	reasonName    = "name"
+	reasonCopy    = "copy"
+	reasonRewound = "rewound"
+	reasonBrokers = "brokers"
+	reasonOther   = "error"
 )
 
 // byCode are the reasons that an SQLSTATE tells.
@@ -375,6 +433,9 @@ func reasonOf(err error) string {
 		if errors.Is(err, c.is) {
 			return c.reason
 		}
+	}
+	if stopped, is := errors.AsType[*dlq.StoppedError](err); is {
+		return string(stopped.Reason)
 	}
 	if _, unfit := errors.AsType[*unfitError](err); unfit {
 		return reasonVersion

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/doctor"
 	"github.com/postrider/postrider/cmd/internal/obs"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay/postgres"
 )
 
@@ -33,7 +35,7 @@ func LookAtSources(ctx context.Context, c config.Config, desk *Services) api.Sou
 	}
 	all.Wait()
 	addCommands(ctx, looks, desk)
-	return api.Sources{List: api.ListOf(looks, ""), LookedAt: began}
+	return api.Sources{List: api.ListOf(looks, ""), LookedAt: began, Removed: addStops(ctx, looks, desk)}
 }
 
 // lookAtSources is LookAtSources for the sources of this process. A look that was given up is an error.
@@ -53,6 +55,15 @@ func (a *App) settingsNow() config.Config {
 	return c
 }
 
+// knowOwners notes which sources may write to a topic, whenever the sources have changed.
+func (a *App) knowOwners(c config.Config) {
+	owners := c.OwnersOf()
+	a.owners.Store(&owners)
+}
+
+// ownersNow returns the sources that may write to a topic.
+func (a *App) ownersNow(topic string) []string { return (*a.owners.Load())(topic) }
+
 // addCommands adds what the desk knows to looks. A desk that cannot be asked leaves that unknown.
 func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	if desk == nil {
@@ -61,6 +72,12 @@ func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	names := make([]string, len(looks))
 	for i := range looks {
 		names[i] = looks[i].Name
+	}
+	var own string
+	if err := desk.pool.QueryRow(ctx, "select source_uuid::text from postrider.outbox_source").Scan(&own); err == nil {
+		for i := range looks {
+			looks[i].OtherDesk = looks[i].Desk != nil && *looks[i].Desk != own
+		}
 	}
 	waiting, err := desk.Redriver.WaitingCommands(ctx, names)
 	if err != nil {
@@ -74,6 +91,31 @@ func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 			}
 		}
 	}
+}
+
+// addStops adds to looks why people stopped sources, or the desk did, and returns what the desk knows of sources that are not among
+// them.
+func addStops(ctx context.Context, looks []api.Source, desk *Services) []api.RemovedSource {
+	removed := []api.RemovedSource{}
+	if desk == nil {
+		return removed
+	}
+	known, err := desk.Redriver.KnownSources(ctx)
+	if err != nil {
+		return removed
+	}
+	for _, k := range known {
+		i := slices.IndexFunc(looks, func(l api.Source) bool { return l.Name == k.Name })
+		if i < 0 {
+			removed = append(removed, api.NewRemovedSource(k))
+			continue
+		}
+		if l := &looks[i]; l.OK && k.Stopped != "" {
+			l.OK, l.Reason = false, new(string(k.Stopped))
+			l.Error = new((&dlq.StoppedError{Source: k.Name, Reason: k.Stopped}).Error())
+		}
+	}
+	return removed
 }
 
 func lookAt(ctx context.Context, c config.Config, s config.Source) api.Source {
@@ -98,13 +140,17 @@ func readSource(ctx context.Context, c config.Config, l *api.Source) error {
 	}
 	defer pool.Close()
 	var name string
-	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
-		Scan(&name, &l.Led, &l.Leader, &l.LedSince)
+	var place, is *string
+	err = pool.QueryRow(ctx, "select coalesce(s.name, ''), s.desk, s.place, postrider.outbox_place(), l.leads, l.worker, l.at from postrider.outbox_source s, postrider.outbox_leader l").
+		Scan(&name, &l.Desk, &place, &is, &l.Led, &l.Leader, &l.LedSince)
 	if err != nil {
 		return err
 	}
 	if name != "" && name != l.Name {
 		return fmt.Errorf("%w: this database is the source %s and not %s; a source keeps its name", errOtherName, name, l.Name)
+	}
+	if err := copied(l.Name, place, is); err != nil {
+		return err
 	}
 	status, err := postgres.NewStore(pool, postgres.StoreOptions{LetterTopic: c.DLQTopicOf}).Status(ctx)
 	l.Pending, l.Parked, l.Scheduled, l.Exhausted, l.DeadLettered = status.Pending, status.Parked, status.Scheduled, status.Exhausted, status.DeadLettered
@@ -123,13 +169,16 @@ func sourceFinding(l api.Source) doctor.Finding {
 	case !l.Led:
 		f.Verdict, f.Says = doctor.Warning, fmt.Sprintf("no relay leads it, %d events wait", waiting)
 		f.Hint = "see that postrider serve runs with this source and reaches its database; a source with sleep is led only while it is looked at"
+	case l.OtherDesk:
+		f.Verdict, f.Says = doctor.Warning, fmt.Sprintf("it belongs to the desk %s, and refuses the commands of this one", api.OrZero(l.Desk))
+		f.Hint = "take it out of the settings of one of the two desks; to hand it over, the owner of its schema runs: update postrider.outbox_source set desk = null"
 	}
 	return f
 }
 
 // addSources adds the looks at the sources to a report.
-func addSources(ctx context.Context, c config.Config, r *doctor.Report) {
-	for _, l := range LookAtSources(ctx, c, nil).Items {
+func addSources(ctx context.Context, c config.Config, desk *Services, r *doctor.Report) {
+	for _, l := range LookAtSources(ctx, c, desk).Items {
 		f := sourceFinding(l)
 		r.Findings = append(r.Findings, f)
 		switch f.Verdict {

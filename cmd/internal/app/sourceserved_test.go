@@ -8,12 +8,15 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/cmd/internal/doctor"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestSourcesAreServed: the API and the console show the sources of the process as they are now, those that came after the start
@@ -21,7 +24,7 @@ import (
 func TestSourcesAreServed(t *testing.T) {
 	t.Parallel()
 	desk, _ := newSource(t)
-	orders, _ := newSource(t)
+	orders, ordersConn := newSource(t)
 	file := newFleetFile(t, desk.URL, kafkatest.Kfake(t).Addrs...)
 	write := func(sources ...string) {
 		if err := os.WriteFile(file.path, []byte("sources:\n  - "+strings.Join(sources, "\n  - ")+"\n"), 0o600); err != nil {
@@ -83,5 +86,25 @@ func TestSourcesAreServed(t *testing.T) {
 				t.Errorf("%s: %d, without %q or with a password, %v: %s", page, resp.StatusCode, want, err, body)
 			}
 		}
+	}
+
+	pgtest.Exec(t, ordersConn, `update postrider.outbox_source set desk = 'south'`)
+	eventually(t, "the source is of another desk", func() (bool, string) { // an answer is kept for a moment
+		s := ann.ask("GET", "/sources/orders", "")
+		return s["desk"] == "south" && s["other_desk"] == true && s["ok"] == true, fmt.Sprint(s)
+	})
+	report, err := Examine(t.Context(), a.settingsNow(), Examination{})
+	if err != nil || !slices.ContainsFunc(report.Findings, func(f doctor.Finding) bool {
+		return f.Check == "orders" && f.Verdict == doctor.Warning && strings.Contains(f.Says, "belongs to the desk south")
+	}) {
+		t.Errorf("the doctor says %+v, %v", report.Findings, err)
+	}
+	resp, err := browser.Get(console + "/sources/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(body), "<code><bdi>south</bdi></code>, and refuses the commands of this one") || !strings.Contains(string(body), "Of another desk") {
+		t.Errorf("the page of a source of another desk: %s, %v", body, err)
 	}
 }

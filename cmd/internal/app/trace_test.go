@@ -35,7 +35,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	tracer := provider.Tracer("orders-service")
 	broker := kafkatest.Kfake(t)
-	for _, topic := range []string{"orders", "postrider.dlq"} {
+	for _, topic := range []string{"orders", "postrider.consumer.dlq"} {
 		broker.CreateTopic(t, topic, 1, nil)
 	}
 	db := pgtest.New(t)
@@ -64,7 +64,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 	}
 	first := tree{spans, request.SpanContext().TraceID()}
 	first.wait(t, "dlq.open")
-	first.chain(t, "POST /orders", "publish orders", "process orders", "publish orders.billing.retry.50ms", "process orders.billing.retry.50ms", "publish postrider.dlq", "dlq.open")
+	first.chain(t, "POST /orders", "publish orders", "process orders", "publish orders.billing.retry.50ms", "process orders.billing.retry.50ms", "publish postrider.consumer.dlq", "dlq.open")
 
 	entry := onlyEntry(t, a)
 	if got := entry.TraceID(); got != first.id.String() {
@@ -86,7 +86,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 	}
 	second.wait(t, "process orders.billing.retry") // the topic of the group that failed, to which a redrive goes by default
 	second.chain(t, "redrive", "publish orders.billing.retry", "process orders.billing.retry", "charge the card")
-	letter := first.named("publish postrider.dlq")[0]
+	letter := first.named("publish postrider.consumer.dlq")[0]
 	for _, name := range []string{"redrive", "publish orders.billing.retry"} {
 		links := second.named(name)[0].Links
 		if len(links) != 1 || links[0].SpanContext.SpanID() != letter.SpanContext.SpanID() || links[0].SpanContext.TraceID() != first.id {

@@ -53,7 +53,7 @@ var rooms = []struct {
 	{"internal/relay", []string{"message", "retry", "internal/tracecontext", "internal/loop"}, nil},
 	{"internal/dlq/dlqtest", []string{"internal/dlq", "message"}, nil},
 	{"internal/dlq/postgres", []string{"internal/dlq", "message", "internal/tracecontext"}, []string{"github.com/jackc/pgx"}},
-	{"internal/dlq/kafka", []string{"internal/dlq", "internal/kgolog", "message"}, []string{"github.com/twmb/franz-go"}},
+	{"internal/dlq/kafka", []string{"internal/dlq", "internal/kgolog", "internal/loop", "message"}, []string{"github.com/twmb/franz-go"}},
 	{"internal/dlq", []string{"message", "message/dialect", "internal/tracecontext", "internal/loop"}, nil},
 	{"internal/dlqstats", []string{"internal/dlq", "internal/relay"}, nil},
 	{"internal/replay/kafka", []string{"internal/replay", "internal/dlq", "internal/dlq/kafka", "internal/kgolog", "message"}, []string{"github.com/twmb/franz-go"}},

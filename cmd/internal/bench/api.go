@@ -56,15 +56,20 @@ type apiBench struct {
 	known  *apiKnown
 }
 
-// serveAPI runs f beside the product's API server, in a process of its own, with a key for it that has these scopes.
-func (r *rig) serveAPI(ctx context.Context, b *broker, d *database, scopes []access.Scope, f func(*apiAsker, *child) error) error {
+// newKey makes a key for the API that has these scopes.
+func (d *database) newKey(ctx context.Context, scopes []access.Scope) (key string, err error) {
 	pool, err := pgxpool.New(ctx, d.url)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, key, err := access.NewStore(pool).Create(access.WithActor(ctx, access.Actor{Name: "bench"}),
-		access.NewKey{Name: "bench", Scopes: scopes})
-	pool.Close()
+	defer pool.Close()
+	_, key, err = access.NewStore(pool).Create(access.WithActor(ctx, access.Actor{Name: "bench"}), access.NewKey{Name: "bench", Scopes: scopes})
+	return key, err
+}
+
+// serveAPI runs f beside the product's API server, in a process of its own, with a key for it that has these scopes.
+func (r *rig) serveAPI(ctx context.Context, b *broker, d *database, scopes []access.Scope, f func(*apiAsker, *child) error) error {
+	key, err := d.newKey(ctx, scopes)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,11 @@ type contents struct {
 	strange  int // records that are no event of the run
 }
 
+// plus is what two topics hold together.
+func (c contents) plus(o contents) contents {
+	return contents{c.copies + o.copies, c.missing + o.missing, c.disorder + o.disorder, c.strange + o.strange}
+}
+
 // history says of an event when its insert was begun and when its commit was answered; of two events, one was written
 // after the other if it was begun when the other was done.
 type history func(seq int) (began, done int64)

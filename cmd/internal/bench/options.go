@@ -74,15 +74,15 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.warm, "warm", 300_000, "most events that a side sends before it is measured; a Java machine needs 300000, others take fewer")
 	f.StringVar(&o.postgresDir, "postgres-dir", "", "a `folder` for PostgreSQL's files (default: the system's for temporary ones)")
 	f.StringVar(&o.kafkaDir, "kafka-dir", "", "a `folder` for Kafka's files (default: the system's for temporary ones)")
-	f.DurationVar(&o.duration, "duration", 20*time.Second, "steady, writers, hotkey, burst: length of one run")
-	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst: transactions a second; console: events a second")
+	f.DurationVar(&o.duration, "duration", 20*time.Second, "steady, writers, hotkey, burst, busy: length of one run")
+	f.IntVar(&o.rate, "rate", 2000, "steady, takeover, hotkey, burst, busy: transactions a second; console: events a second")
 	f.IntVar(&o.slowRate, "slow-rate", 5, "steady: transactions a second of the quiet case")
 	f.DurationVar(&o.slowDuration, "slow-duration", time.Minute, "steady: length of one run of the quiet case")
 	f.IntVar(&o.clients, "clients", 32, "steady, takeover, hotkey, burst, hour, api, console: connections that keep the schedule")
 	f.IntVar(&o.inserts, "inserts", 20_000, "inserts: events of a round")
 	f.IntVar(&o.insertRounds, "insert-rounds", 7, "inserts: rounds")
-	f.IntVar(&o.takeovers, "takeovers", 10, "takeover: how often the relay that works is killed")
-	f.DurationVar(&o.takeoverCalm, "takeover-calm", 2*time.Second, "takeover: time under load before a kill; after it twice as much")
+	f.IntVar(&o.takeovers, "takeovers", 10, "takeover, killed: how often the relay that works, or a process, is killed")
+	f.DurationVar(&o.takeoverCalm, "takeover-calm", 2*time.Second, "takeover, killed: time under load before a kill; after it twice as much")
 	f.IntVar(&o.hotEvents, "hot-events", 100_000, "hotkey: events of the hot key")
 	f.IntVar(&o.burstEvents, "burst-events", 500_000, "burst: events of the topic")
 	f.IntVar(&o.flatWarm, "flat-warm", 20_000, "flat: events that pass before the window")
@@ -92,8 +92,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.flatParked, "flat-parked", 200_000, "flat: parked events")
 	f.IntVar(&o.faultsEvents, "faults-events", 500_000, "faults: events in the backlog, of all topics")
 	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle, sources: length of one run")
-	f.IntVar(&o.sources, "sources", 200, "sources: quiet databases, with one outbox each")
-	f.DurationVar(&o.sourcesSettle, "sources-settle", 40*time.Second, "sources: how long a source has, once it is led, until its connections are those of a quiet one")
+	f.IntVar(&o.sources, "sources", 200, "sources, commands: quiet databases, with one outbox each")
+	f.DurationVar(&o.sourcesSettle, "sources-settle", 70*time.Second, "sources, commands: how long a source has until its connections are those of a quiet one")
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "drain: events in the backlog of watermill and river")
 	f.DurationVar(&o.peerLimit, "peer-limit", time.Minute, "drain: longest run of theirs; what passed until then counts")
 	f.StringVar(&o.peersBinary, "peers-binary", "", "drain: a `program` built from cmd/internal/bench/peers (default: build it)")
@@ -164,7 +164,7 @@ var quick = map[string]string{
 	"api-entries": "50000", "api-duration": "5s", "api-asks": "10",
 	"console-tasks": "5000", "console-duration": "5s", "screens-duration": "5s",
 	"consumer-records": "100000", "consumer-slow-records": "2000",
-	"letters": "10000", "sources": "20",
+	"letters": "10000", "sources": "20", "sources-settle": "5s",
 }
 
 func split(list string) []string {

@@ -24,7 +24,7 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "sources", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "api", "console", "hour"}
+var order = []string{"drain", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "sources", "busy", "killed", "commands", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "api", "console", "hour"}
 
 var scenarios = map[string]scenario{
 	"drain":     {title: "Draining a backlog", run: drain},
@@ -39,6 +39,9 @@ var scenarios = map[string]scenario{
 	"memory":    {title: "Memory at full speed", run: memory},
 	"idle":      {title: "A process with nothing to do", run: idle},
 	"sources":   {title: "Many quiet sources in one process", oneBroker: true, run: sources},
+	"busy":      {title: "Ten busy sources in one process, beside one", run: busy},
+	"killed":    {title: "One of three processes that share sources is killed", run: killed},
+	"commands":  {title: "Redrives of events of many sources", oneBroker: true, run: commands},
 	"telemetry": {title: "Draining with metrics and traces, and without", run: telemetry},
 	"stale":     {title: "Stale tasks among healthy ones", oneBroker: true, run: stale},
 	"archive":   {title: "Archiving tasks, and views over many of them", oneBroker: true, run: archive},

@@ -83,6 +83,22 @@ func (h *histogram) add(d time.Duration) {
 	h.highest = max(h.highest, d)
 }
 
+// addAll adds all that another has.
+func (h *histogram) addAll(o *histogram) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.buckets) < len(o.buckets) {
+		h.buckets = append(h.buckets, 0)
+	}
+	for i, n := range o.buckets {
+		h.buckets[i] += n
+	}
+	h.n += o.n
+	h.highest = max(h.highest, o.highest)
+}
+
 // quantile returns in milliseconds what the share q of the durations does not exceed, at most half a
 // percent too much; not a number while there are none.
 func (h *histogram) quantile(q float64) float64 {

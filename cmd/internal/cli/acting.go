@@ -114,7 +114,7 @@ const toldLimit = 10 * time.Second
 // told does work that is not one transaction. It writes a row of the audit log before the work and one with the result
 // after it. If the first row cannot be written, nothing is done.
 func told[T any](ctx context.Context, d *app.Services, action, kind string, do func() (T, error)) (done T, err error) {
-	if err := d.Access.Look(ctx, action, kind, "", map[string]any{"stage": "begun"}); err != nil {
+	if err := d.Access.Look(ctx, action, kind, "", access.Sources{dlq.MainSource}, map[string]any{"stage": "begun"}); err != nil {
 		return done, err
 	}
 	done, err = do()
@@ -124,7 +124,7 @@ func told[T any](ctx context.Context, d *app.Services, action, kind string, do f
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), toldLimit)
 	defer cancel()
-	return done, errors.Join(err, d.Access.Look(ending, action, kind, "", details))
+	return done, errors.Join(err, d.Access.Look(ending, action, kind, "", access.Sources{dlq.MainSource}, details))
 }
 
 // identities reads the ids of arguments, each once.

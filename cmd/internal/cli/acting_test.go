@@ -41,6 +41,7 @@ func newRig(t *testing.T, entries int) *rig {
 	for i := range entries {
 		d.entries = append(d.entries, record(t, store, int64(i+1), []byte("k"), []byte("payload \x1b[2J")))
 	}
+	kept(t, db)
 	return d
 }
 
@@ -193,6 +194,7 @@ func TestUnreadableHeadersByHand(t *testing.T) {
 	for n := range int64(2) {
 		numbers = append(numbers, record(t, store, n+5, []byte("k"), []byte("payload"), message.Header{Name: message.HeaderInvalidHeaders, Value: fmt.Appendf(nil, `{"number": %d}`, n+7)}))
 	}
+	kept(t, d.db)
 	for _, how := range []string{"", " --payload"} {
 		d.run(ExitOK, "dlq show "+a+how, `Some cannot be read: {"tenant": "acme", "priority": 5`)
 	}
@@ -355,6 +357,16 @@ func TestKeysByHand(t *testing.T) {
 	}
 	d.run(ExitFailure, "apikey revoke nobody", "postrider apikey list")
 	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes everything", "everything", "redrive:edit")
+	if listed := d.run(ExitOK, "apikey list"); strings.Contains(listed, "SOURCES") {
+		t.Errorf("keys have a column of sources, and each has all:\n%s", listed)
+	}
+	team := decode[api.CreatedKey](t, d.runAs(d.owner, ExitOK, "apikey create --name team --scopes read --source orders --source billing -o json"))
+	if team.Sources.String() != "billing, orders" || !key.Sources.All() {
+		t.Errorf("%v, %v", team.Sources, key.Sources)
+	}
+	d.run(ExitOK, "apikey list", "SOURCES", "billing, orders", "all")
+	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes read --source Orders", "--source", "the name of a source")
+	d.runAs(d.owner, ExitUsage, "console link --key "+team.ID+" --source orders", "--source goes with --scopes")
 	d.runAs(d.owner, ExitUsage, "apikey create --scopes read", "the name of the API key has 0 bytes")
 	d.runAs(d.owner, ExitUsage, "apikey create --name x --scopes read --expires-in never", "--expires-in")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ func (c *commands) apikeyCreate() *cobra.Command {
 	var at acting
 	var n access.NewKey
 	var scopes, expires string
+	var sources []string
 	cmd := &cobra.Command{
 		Use:   "create --name NAME --scopes SCOPE,...",
 		Short: "Make a key, and show it once",
@@ -42,6 +44,9 @@ postrider_relay or of the schema's owner, because a login that makes keys decide
 			}
 			if n.Scopes, err = access.ParseScopes(scopes); err != nil {
 				return usagef("--scopes: %w", err)
+			}
+			if n.Sources, err = sourcesOf(sources); err != nil {
+				return err
 			}
 			if expires != "" {
 				if n.ExpiresIn, err = parseAge("expires-in", expires); err != nil {
@@ -65,11 +70,24 @@ postrider_relay or of the schema's owner, because a login that makes keys decide
 	}
 	cmd.Flags().StringVar(&n.Name, "name", "", "whose it is, or what for")
 	cmd.Flags().StringVar(&scopes, "scopes", "", "what it may do, separated by commas: "+join(access.Scopes()))
+	cmd.Flags().StringArrayVar(&sources, "source", nil, "a `source` whose things it sees and acts on, once for each; all by default")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "how long it works, such as 36h or 90d; for good by default")
 	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions(texts(access.Scopes()), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
+}
+
+// sourcesOf reads the flags --source; none is all sources.
+func sourcesOf(names []string) (access.Sources, error) {
+	if len(names) == 0 {
+		return access.AllSources(), nil
+	}
+	sources, err := access.ParseSources(names)
+	if err != nil {
+		return nil, usagef("--source: %w", err)
+	}
+	return sources, nil
 }
 
 func (c *commands) apikeyList() *cobra.Command {
@@ -100,6 +118,7 @@ func keyTable(w io.Writer, keys []access.Key) error {
 		_, err := fmt.Fprintln(w, "There are no keys.")
 		return err
 	}
+	limited := slices.ContainsFunc(keys, func(k access.Key) bool { return !k.Sources.All() })
 	rows := make([][]string, len(keys))
 	for i, k := range keys {
 		state := "works"
@@ -116,8 +135,15 @@ func keyTable(w io.Writer, keys []access.Key) error {
 			used = moment(*k.LastUsedAt)
 		}
 		rows[i] = []string{k.ID, k.Name, join(k.Scopes), state, used, moment(k.CreatedAt), k.CreatedBy}
+		if limited {
+			rows[i] = slices.Insert(rows[i], 3, k.Sources.String())
+		}
 	}
-	return grid(w, []string{"ID", "NAME", "SCOPES", "STATE", "LAST USED", "CREATED", "BY"}, rows)
+	head := []string{"ID", "NAME", "SCOPES", "STATE", "LAST USED", "CREATED", "BY"}
+	if limited {
+		head = slices.Insert(head, 3, "SOURCES")
+	}
+	return grid(w, head, rows)
 }
 
 func (c *commands) apikeyRevoke() *cobra.Command {

@@ -40,14 +40,15 @@ func (c *commands) consoleLink() *cobra.Command {
 	var at acting
 	n := access.NewLink{}
 	var scopes, expires string
+	var sources []string
 	cmd := &cobra.Command{
 		Use:   "link --name NAME --scopes SCOPE,... | --key ID",
 		Short: "Make a link that signs one browser in, once",
 		Long: `Make a link to the web console that signs one browser in, and works once, within --expires-in. With --key the session
-belongs to that API key: it has the scopes of the key, and ends with it. Otherwise it is for a person, with the scopes
-given. It needs the rights of postrider_relay or of the schema's owner, as apikey create does. The link begins with
-console.url, where that is set; otherwise, in the database of postrider dev, with the address that dev serves;
-otherwise with http.address.`,
+belongs to that API key: it has the scopes and sources of the key, and ends with it. Otherwise it is for a person, with
+the scopes and sources given. It needs the rights of postrider_relay or of the schema's owner, as apikey create does.
+The link begins with console.url, where that is set; otherwise, in the database of postrider dev, with the address that
+dev serves; otherwise with http.address.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -61,6 +62,12 @@ otherwise with http.address.`,
 				if n.Scopes, err = access.ParseScopes(scopes); err != nil {
 					return usagef("--scopes: %w", err)
 				}
+			}
+			if n.KeyID != "" && len(sources) > 0 {
+				return usagef("--source goes with --scopes: a session of a key has the sources of the key")
+			}
+			if n.Sources, err = sourcesOf(sources); err != nil {
+				return err
 			}
 			if n.ExpiresIn, err = parseAge("expires-in", expires); err != nil {
 				return err
@@ -92,6 +99,7 @@ otherwise with http.address.`,
 	cmd.Flags().StringVar(&n.KeyID, "key", "", "the `ID` of the API key that the session belongs to")
 	cmd.Flags().StringVar(&n.Name, "name", "", "who signs in; the name of the key by default")
 	cmd.Flags().StringVar(&scopes, "scopes", "", "what a person without a key may do, separated by commas: "+join(access.Scopes()))
+	cmd.Flags().StringArrayVar(&sources, "source", nil, "a `source` that a person without a key sees and acts on, once for each; all by default")
 	cmd.Flags().StringVar(&expires, "expires-in", "10m", "how long the link may be used, from 1s to 7d")
 	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions(texts(access.Scopes()), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	c.actor(cmd, &at)

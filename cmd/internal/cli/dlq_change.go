@@ -153,6 +153,7 @@ func (c *commands) dlqRequeue() *cobra.Command {
 	var target string
 	var hops int
 	var dry bool
+	var wait time.Duration
 	var change edited
 	cmd := &cobra.Command{
 		Use:   "requeue ID...",
@@ -185,6 +186,9 @@ skipped, unless --header, --header-none or --header-text says what to send; dlq 
 			if hops < 1 || hops > dlq.MaxMaxHops {
 				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
 			}
+			if wait < 0 || wait > dlq.MaxWait || cmd.Flags().Changed("wait") && wait == 0 {
+				return usagef("--wait is %s; it must be more than nothing, and %s at most", wait, dlq.MaxWait)
+			}
 			var repair *dlq.Repair
 			if change.headers.asText {
 				if edit != nil && edit.Headers != nil {
@@ -196,7 +200,7 @@ skipped, unless --header, --header-none or --header-text says what to send; dlq 
 				if done, err := c.askBrokers(d); err == nil {
 					defer done()
 				} // otherwise the records that letters point to are not asked for, and the output names the missing ones
-				req, send := dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Repair: repair, Actor: actor}, d.Sender().Redrive
+				req, send := dlq.RedriveRequest{Entries: ids, Target: target, MaxHops: hops, Edit: edit, Repair: repair, Wait: wait, Actor: actor}, d.Sender().Redrive
 				if dry {
 					send = d.Sender().Preview
 				}
@@ -218,6 +222,7 @@ skipped, unless --header, --header-none or --header-text says what to send; dlq 
 	}
 	cmd.Flags().StringVar(&target, "target", "", targetHelp)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "send nothing: say what would be sent where, and which consumer groups read that")
+	waitFlag(cmd, &wait)
 	cmd.Flags().IntVar(&hops, "max-hops", dlq.DefaultMaxHops, "how often a message is sent again in all, 1 to 1000")
 	cmd.Flags().StringVar(&change.payload, "payload", "", "send this instead: `TEXT` or @FILE")
 	cmd.Flags().BoolVar(&change.tombstone, "tombstone", false, "send Kafka's null instead")
@@ -226,6 +231,12 @@ skipped, unless --header, --header-none or --header-text says what to send; dlq 
 	c.actor(cmd, &at)
 	out.bind(cmd)
 	return cmd
+}
+
+// waitFlag binds --wait.
+func waitFlag(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait so long for what the databases of other sources answer, and ask one that is away, too: it obeys when it is back. Without it two seconds, and one that is away is not asked; 1m without a value")
+	cmd.Flags().Lookup("wait").NoOptDefVal = "1m"
 }
 
 // targetHelp is the help of --target.

@@ -37,3 +37,42 @@ func TestCommandsAreAskedOfSources(t *testing.T) {
 		t.Errorf("%+v", looks)
 	}
 }
+
+// TestSourcesAreLedBackAndForgotten by an operator, who is asked first, and told what is undone.
+func TestSourcesAreLedBackAndForgotten(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 0)
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: d.db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.RecordLetters(t.Context(), dlqtest.Letters(dlqtest.From("orders", dlqtest.Event(7, 1)))); err != nil {
+		t.Fatal(err)
+	}
+	entry := decode[api.EntryList](t, d.run(ExitOK, "dlq list -o json")).Items[0].ID
+	d.run(ExitOK, "dlq requeue --wait=1ms "+entry, "1 on their way, 0 skipped.")
+	d.run(ExitUsage, "dlq requeue --wait=2h "+entry, "--wait is 2h0m0s")
+	pgtest.Exec(t, d.db.Conn(t), `update postrider.dlq_command set answered_at = now(), answer = 'new'; insert into postrider.dlq_source (source, stopped, stopped_at) values ('orders', 'rewound', now())`)
+	orders := pgtest.New(t)
+	file := settingsFile(t, fmt.Sprintf("sources:\n  - {name: orders, url: %q, topics: {allow: [\"*\"]}}\n", asRole(t, orders, "postrider_relay")))
+	d.run(ExitFailure, "sources --config "+file, "rewound", "postrider sources rejoin orders --dry-run")
+	plan := decode[api.Rejoin](t, d.run(ExitOK, "sources rejoin orders --dry-run -o json --config "+file))
+	if len(plan.Undone) != 1 || plan.Undone[0].EntryID.String() != entry || plan.Done {
+		t.Errorf("%+v", plan)
+	}
+	d.run(ExitFailure, "sources forget orders --yes --config "+file, "take it out there first")
+	d.run(ExitFailure, "sources rejoin billing --yes --config "+file, "postrider sources lists them")
+	d.run(ExitUsage, "sources rejoin orders --backlog send --config "+file, "--backlog goes with --new-identity")
+	d.run(ExitUsage, "sources rejoin orders --new-identity --config "+file, "say send")
+	d.run(ExitOK, "sources rejoin orders --yes --config "+file, "1 command that the source answered", "can be redriven again", "orders is led back: 1 redrives undone")
+	d.run(ExitOK, "sources rejoin orders --config "+file, "There is nothing to do.")
+	d.run(ExitOK, "dlq requeue "+entry, "1 on their way, 0 skipped.")
+	d.run(ExitOK, "sources forget orders --yes", "orders is forgotten since", "1 command is abandoned, of 1 redrive it is unknown")
+	d.run(ExitOK, "sources forget orders --yes", "0 commands are abandoned")
+	d.run(ExitOK, "sources", "orders is forgotten since", "1 investigation pending")
+	d.run(ExitPartly, "dlq requeue "+entry, "source_forgotten")
+	d.run(ExitFailure, "sources forget billing --yes", "the desk knows no source")
+	if n := d.ask(`select string_agg(action || ' ' || target_id, ', ' order by access_audit_id) from postrider.access_audit where action like 'source.%' and actor like 'cli:%'`); n != "source.rejoin orders, source.forget orders, source.forget orders" {
+		t.Errorf("the audit log has %s", n)
+	}
+}

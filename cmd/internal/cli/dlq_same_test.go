@@ -32,7 +32,7 @@ func TestDLQCommandsPrintWhatTheAPIServes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := access.WithActor(t.Context(), access.Actor{Name: "test", KeyID: "k", RequestID: "r", Scopes: []access.Scope{access.Admin}})
+	ctx := access.WithActor(t.Context(), access.Actor{Name: "test", KeyID: "k", RequestID: "r", Scopes: []access.Scope{access.Admin}, Sources: access.AllSources()})
 	get := func(asked string) json.RawMessage {
 		t.Helper()
 		path, query, _ := strings.Cut(asked, "?")

@@ -16,6 +16,8 @@ var examples = map[string][]string{
 	"mcp":                         {"MCP_API_KEY=… postrider mcp --config postrider.yaml"},
 	"version":                     {"postrider version", "postrider version -o json"},
 	"sources":                     {"postrider sources --config postrider.yaml", "postrider sources --config postrider.yaml -o json"},
+	"sources forget":              {"postrider sources forget returns --config postrider.yaml"},
+	"sources rejoin":              {"postrider sources rejoin orders --dry-run --config postrider.yaml", "postrider sources rejoin copied --new-identity --backlog leave --config postrider.yaml"},
 	"config show":                 {"postrider config show --config postrider.yaml"},
 	"config validate":             {"postrider config validate --config postrider.yaml"},
 	"migrate up":                  {"postrider migrate up", "postrider migrate up --only outbox", "postrider migrate up --sources --canary orders --config migrate.yaml"},

@@ -8,15 +8,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// leaves calls look for each command that does something.
+// leaves calls look for each command that does something: of those with commands below them, the ones that print something.
 func leaves(cmd *cobra.Command, look func(path string, cmd *cobra.Command)) {
 	for _, sub := range cmd.Commands() {
-		switch {
-		case sub.HasSubCommands():
-			leaves(sub, look)
-		case sub.Name() != "help" && sub.Parent().Name() != "completion":
+		prints := !sub.HasSubCommands() || sub.Flags().Lookup("output") != nil
+		if prints && sub.Name() != "help" && sub.Parent().Name() != "completion" {
 			look(strings.TrimPrefix(sub.CommandPath(), "postrider "), sub)
 		}
+		leaves(sub, look)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
+	"github.com/postrider/postrider/internal/testenv/outboxtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
 )
@@ -64,6 +65,20 @@ func record(t *testing.T, store *app.Services, offset int64, key, payload []byte
 		t.Fatal(err)
 	}
 	return investigationOf(t, store, letter)
+}
+
+// kept writes the events of all dead letters into the outbox, which has given them up. Without that no letter is redriven.
+func kept(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	conn := db.Conn(t)
+	ids := pgtest.Column[int64](t, conn, `with e as (
+			insert into postrider.outbox_event (event_id, topic, key, payload, headers)
+			select l.event_id, l.origin_topic, l.key, l.payload, case when l.headers @> '[["postrider-invalid-headers"]]' then '[]' else l.headers end
+			from postrider.dlq_letter l where l.dialect = 'postrider' order by l.dlq_offset returning id, event_id)
+		update postrider.dlq_letter l set outbox_id = e.id from e where l.event_id = e.event_id returning l.outbox_id`)
+	if len(ids) > 0 { // or settling takes a number of a receipt
+		outboxtest.Settle(t, conn, outboxtest.DeadLettered, ids...)
+	}
 }
 
 // investigationOf returns the id of the only investigation of a letter's subject.

@@ -21,8 +21,8 @@ func (c *commands) sources() *cobra.Command {
 		Short: "Look at every database whose outbox is carried beside that of database.url",
 		Long: `Connects to each source of the settings, and shows whether a relay leads it, how much waits there, and
 what is wrong with it, in a word: away, slow, full, read_only, login, rights, connections, no_database, schema,
-version, name, rewound or error. With database.url it also says which commands of the desk a source has not
-answered. Give it the settings of postrider serve (--config FILE).
+version, name, copy, rewound, desk_rewound, identity, forgotten or error. With database.url it also says which
+commands of the desk a source has not answered. Give it the settings of postrider serve (--config FILE).
 
 Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or setting.`,
 		Args: exactly(),
@@ -34,7 +34,7 @@ Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or 
 			if err != nil {
 				return err
 			}
-			if len(cfg.Sources) == 0 {
+			if len(cfg.Sources) == 0 && cfg.Database.URL == "" {
 				return usagef("the settings have no sources; name them in the section sources of the file, or in the folder that its sources_dir names (--config FILE)")
 			}
 			var desk *app.Services
@@ -50,7 +50,7 @@ Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or 
 			}
 			found := app.LookAtSources(cmd.Context(), cfg, desk)
 			looks := found.Items
-			if err := out.print(c.stdout, found, func(w io.Writer) error { return sourcesTable(w, looks) }); err != nil {
+			if err := out.print(c.stdout, found, func(w io.Writer) error { return sourcesTable(w, found) }); err != nil {
 				return err
 			}
 			for _, l := range looks {
@@ -62,10 +62,16 @@ Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or 
 		},
 	}
 	out.bind(cmd)
+	cmd.AddCommand(c.sourcesRejoin(), c.sourcesForget())
 	return cmd
 }
 
-func sourcesTable(w io.Writer, looks []api.Source) error {
+func sourcesTable(w io.Writer, found api.Sources) error {
+	looks := found.Items
+	if len(looks) == 0 {
+		fmt.Fprintln(w, "The settings name no source beside the outbox of database.url.")
+		return removedText(w, found.Removed)
+	}
 	rows := make([][]string, len(looks))
 	wrong := 0
 	count := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -98,9 +104,27 @@ func sourcesTable(w io.Writer, looks []api.Source) error {
 				time.Since(api.OrZero(l.OldestCommandAt)).Round(time.Second))
 		}
 	}
+	for _, l := range looks {
+		if l.OtherDesk {
+			fmt.Fprintf(w, "\n%s belongs to the desk %s, and refuses the commands of this one.\n", l.Name, visible(api.OrZero(l.Desk)))
+		}
+	}
 	if wrong > 0 {
-		_, err := fmt.Fprintf(w, "\n%s of %d cannot be carried. The others go on.\n", plural.Of(wrong, "source", "sources"), len(looks))
-		return err
+		fmt.Fprintf(w, "\n%s of %d cannot be carried. The others go on.\n", plural.Of(wrong, "source", "sources"), len(looks))
+	}
+	return removedText(w, found.Removed)
+}
+
+// removedText says which sources the desk knows and the settings do not name.
+func removedText(w io.Writer, removed []api.RemovedSource) error {
+	for _, r := range removed {
+		left := plural.Of(int(r.Pending), "investigation", "investigations") + " pending"
+		if r.ForgottenAt != nil {
+			fmt.Fprintf(w, "\n%s is forgotten since %s; %s.\n", r.Name, moment(*r.ForgottenAt), left)
+			continue
+		}
+		fmt.Fprintf(w, "\n%s is not in the settings; %s, %s without an answer. If it is gone for good: postrider sources forget %s.\n", r.Name, left,
+			plural.Of(int(r.WaitingCommands), "command", "commands"), r.Name)
 	}
 	return nil
 }

@@ -81,19 +81,20 @@ func TestTopics(t *testing.T) {
 			found[topic.Name] = topic
 		}
 		for name, want := range map[string]api.Topic{
-			l.orders:  {Exists: true, Partitions: 2, Uses: []api.TopicUse{api.UsedForEvents}, Waits: true},
-			l.dlq:     {Exists: true, Partitions: 1, Uses: []api.TopicUse{api.UsedForDeadLetters, api.UsedForCollecting}},
-			l.missing: {Uses: []api.TopicUse{api.UsedForLifecycle}},
-			l.retry:   {Exists: true, Partitions: 1, Uses: []api.TopicUse{api.UsedForRetries}},
-			l.ours:    {Exists: true, Partitions: 1, Uses: []api.TopicUse{api.UsedForCollecting}},
+			l.orders:                 {Exists: true, Partitions: 2, Uses: []api.TopicUse{api.UsedForEvents}, Waits: true},
+			l.dlq:                    {Exists: true, Partitions: 1, Uses: []api.TopicUse{api.UsedForDeadLetters, api.UsedForCollecting}},
+			"postrider.consumer.dlq": {Uses: []api.TopicUse{api.UsedForCollecting}},
+			l.missing:                {Uses: []api.TopicUse{api.UsedForLifecycle}},
+			l.retry:                  {Exists: true, Partitions: 1, Uses: []api.TopicUse{api.UsedForRetries}},
+			l.ours:                   {Exists: true, Partitions: 1, Uses: []api.TopicUse{api.UsedForCollecting}},
 		} {
 			got := found[name]
 			if got.Exists != want.Exists || got.Partitions != want.Partitions || !slices.Equal(got.Uses, want.Uses) || got.Waits != want.Waits || got.Problem != nil || got.Leaderless != 0 || got.Exists && got.Replicas < 1 {
 				t.Errorf("%s: %+v, want %+v", name, got, want)
 			}
 		}
-		if len(got.Items) != 5 {
-			t.Errorf("%d topics, want 5 without %s: %+v", len(got.Items), other, got.Items)
+		if len(got.Items) != 6 {
+			t.Errorf("%d topics, want 6 without %s: %+v", len(got.Items), other, got.Items)
 		}
 	})
 }

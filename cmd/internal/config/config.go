@@ -188,6 +188,10 @@ type DLQ struct {
 	// Topic is the dead-letter topic; create it. Events that cannot be delivered go there. The collector reads it and the
 	// dead-letter topics of the rules for single topics. Defaults to "postrider.dlq".
 	Topic string `key:"topic" default:"postrider.dlq" check:"topic" help:"dead-letter topic"`
+	// ConsumerTopic is the dead-letter topic of consumers with the library; the collector reads it, too. Brokers should let relays alone
+	// write to Topic, and consumers to this one: what is read here is never taken for the dead letter of an event. Defaults to
+	// "postrider.consumer.dlq".
+	ConsumerTopic string `key:"consumer_topic" default:"postrider.consumer.dlq" check:"topic" help:"dead-letter topic of consumers with the library"`
 	// Group is the consumer group of the collectors; all of one installation share it. Defaults to
 	// "postrider-collector".
 	Group string `key:"group" default:"postrider-collector" help:"consumer group of the collectors"`
@@ -252,6 +256,10 @@ type Collector struct {
 	// letters of Spring Kafka, Kafka Connect, Kafka Streams, share groups, Spring Cloud Stream, SmallRye, Wolverine and
 	// Karafka; any other is read as it is. Defaults to "".
 	Topics []string `key:"topics" default:"" check:"topic" help:"further dead-letter topics to read, separated by commas"`
+	// EarlierDesks are identities of desks that this one takes the place of, for example after its database was lost: the
+	// collector goes on with their consumer group, and reads the dead letters of the sources that obeyed them. Log lines and
+	// errors name the identity; it is outbox_source.source_uuid of the desk's database. Defaults to "".
+	EarlierDesks []string `key:"earlier_desks" default:"" check:"desk" help:"identities of desks that this one takes the place of, separated by commas"`
 	// Patterns are regular expressions, for example '.*[-.](dlq|dlt|DLT)'; topics whose whole names they fit are read as
 	// dead-letter topics, also topics that are created later. Kafka's own topics and the retry topics of consumers are
 	// not. Defaults to "".

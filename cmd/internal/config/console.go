@@ -28,8 +28,9 @@ type Console struct {
 	// SessionIdle is after how long without use a session ends. In minutes. Defaults to 120.
 	SessionIdle time.Duration `key:"session_idle_minutes" default:"120" min:"5" max:"43200" help:"minutes without use after which a session ends"`
 	// GroupScopes say what people may do that sign in by oidc or a proxy, by their groups: GROUP=SCOPE+SCOPE, for example
-	// sre=read+resolve+redrive. A group has one rule. A person in several groups has the scopes of all. A person in none of
-	// them is not let in. In the name of a group a comma is written %2C and a % is written %25. Defaults to "".
+	// sre=read+resolve+redrive, or GROUP=SCOPE+SCOPE@SOURCE+SOURCE for some sources alone, for example
+	// orders-team=read+resolve@orders. A group has one rule. A person in several groups sees the sources of all, and has the
+	// scopes that these groups give at each of these sources. A person in none of them is not let in. In the name of a group a comma is written %2C and a % is written %25. Defaults to "".
 	GroupScopes []string `key:"group_scopes" default:"" check:"group_scopes" help:"what groups may do, such as sre=read+resolve+redrive, separated by commas; for oidc and proxy_user_header"`
 	// OIDCIssuer is the OpenID provider at which people sign in: the address under which it has
 	// /.well-known/openid-configuration, as it writes it itself. It sends browsers back to console.url with

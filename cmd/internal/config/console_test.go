@@ -119,7 +119,7 @@ func TestTheBlockOfTheProvider(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := c.Console.Groups(); c.Console.OIDCIssuer != "https://login.example.com" || len(c.Console.OIDCScopes) != 2 || len(g["team,1"]) != 1 || len(g["sre"]) != 2 {
+	if g := c.Console.Groups(); c.Console.OIDCIssuer != "https://login.example.com" || len(c.Console.OIDCScopes) != 2 || len(g["team,1"].Scopes) != 1 || len(g["sre"].Scopes) != 2 {
 		t.Errorf("%s", c)
 	}
 	for _, now := range []string{"first", "second"} { // a new secret needs no restart

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/nearest"
@@ -291,6 +293,11 @@ func (k Key) check(text string) error {
 	case "topic":
 		if message.ValidTopic(text) != nil {
 			return errors.New(`it must be a Kafka topic name: 1 to 249 letters, digits, dots, underscores and hyphens, and not "." or ".."`)
+		}
+		return nil
+	case "desk":
+		if _, err := uuid.Parse(text); err != nil {
+			return errors.New("it must be the identity of a desk, a UUID")
 		}
 		return nil
 	case "topic_pattern":

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -99,6 +100,38 @@ func (s Source) Same(o Source) bool {
 func (s Source) Allows(topic string) bool {
 	return slices.ContainsFunc(s.Allow, func(glob string) bool { return fits(glob, topic) })
 }
+
+// OwnersOf returns the function that says which sources may write to a topic, in the order of names. Postrider's own topics belong to
+// none. It remembers its answers, and is safe for concurrent use.
+func (c Config) OwnersOf() func(topic string) []string {
+	own, sources := c.OwnTopics(), c.Sources
+	var mu sync.Mutex
+	known := map[string][]string{}
+	return func(topic string) []string {
+		if _, is := own[topic]; is || topic == "" {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		owners, there := known[topic]
+		if there {
+			return owners
+		}
+		for _, s := range sources {
+			if s.Allows(topic) {
+				owners = append(owners, s.Name)
+			}
+		}
+		if len(known) >= maxKnownTopics { // dead letters may name any
+			clear(known)
+		}
+		known[topic] = owners
+		return owners
+	}
+}
+
+// maxKnownTopics is how many topics the function of OwnersOf remembers.
+const maxKnownTopics = 10_000
 
 // Of returns the settings as they are for one source: with its database, its rules and its size of batches.
 func (c Config) Of(s Source) Config {

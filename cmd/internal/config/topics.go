@@ -189,10 +189,10 @@ func (c Config) DLQTopics() []string {
 }
 
 // CollectedTopics returns the dead-letter topics that the collector reads by name, each once: the topics that events may
-// go to, and the topics of collector.topics.
+// go to, that of consumers, and the topics of collector.topics.
 func (c Config) CollectedTopics() []string {
 	topics := c.DLQTopics()
-	for _, topic := range c.Collector.Topics {
+	for _, topic := range append([]string{c.DLQ.ConsumerTopic}, c.Collector.Topics...) {
 		if !slices.Contains(topics, topic) {
 			topics = append(topics, topic)
 		}
@@ -209,16 +209,18 @@ func (v topicValue) describe(match string) string {
 const (
 	ownDeadLetters = "dead letters"
 	ownLifecycle   = "lifecycle events"
+	ownConsumers   = "dead letters of consumers"
 )
 
-// OwnTopics returns the topics that Postrider itself writes, each with what for: every dead-letter topic that an event may
-// go to, and that of lifecycle events. Services may not write to them. No setting names the retry topics of consumers:
-// they are their groups'.
+// OwnTopics returns the topics that Postrider itself and its library write, each with what for: every dead-letter topic that an
+// event may go to, that of consumers, and that of lifecycle events. Services may not write events for them. No setting names the
+// retry topics of consumers: they are their groups'.
 func (c Config) OwnTopics() map[string]string {
 	own := map[string]string{}
 	if c.Tasks.LifecycleTopic != "" {
 		own[c.Tasks.LifecycleTopic] = ownLifecycle
 	}
+	own[c.DLQ.ConsumerTopic] = ownConsumers
 	for _, topic := range c.DLQTopics() {
 		own[topic] = ownDeadLetters
 	}

@@ -283,7 +283,7 @@ func TestOwnTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"dead": "dead letters", "dead.orders": "dead letters", "dead.eu": "dead letters", "life": "lifecycle events"}
+	want := map[string]string{"dead": "dead letters", "dead.orders": "dead letters", "dead.eu": "dead letters", "postrider.consumer.dlq": "dead letters of consumers", "life": "lifecycle events"}
 	if got := c.OwnTopics(); !maps.Equal(got, want) {
 		t.Errorf("the own topics are %v, want %v", got, want)
 	}

@@ -151,6 +151,10 @@ func sessionTimeout(text string) (time.Duration, error) {
 func (c Config) Warnings() []string {
 	warnings := slices.Concat(c.KafkaWarnings(), c.tracingWarnings(), c.consoleWarnings())
 	topics := c.CollectedTopics()
+	if slices.Contains(c.DLQTopics(), c.DLQ.ConsumerTopic) {
+		k, _ := named("dlq.consumer_topic")
+		warnings = append(warnings, fmt.Sprintf("%s: relays write their dead letters to %s, too: each consumer that may write there can forge those of events", c.origin(k), c.DLQ.ConsumerTopic))
+	}
 	sectionLimit, _ := named("kafka.max_message_bytes")
 	for _, r := range c.Topics {
 		if slices.Contains(topics, r.match) {

@@ -77,6 +77,7 @@ var deeds = map[string]string{
 	"task.create": "created", "task.retry": "put back to its beginning", "task.cancel": "cancelled", "task.dead_letter": "dead-lettered", "task.transition": "moved",
 	"task.unflag": "let go on", "task.detect_stale": "looked for stale", "step.retry": "tried again", "step.cancel": "cancelled", "step.complete_manually": "marked as done",
 	"step.reset_retry_count": "forgot the failures of", "template.apply": "applied", "detector.pause": "paused", "detector.resume": "resumed", "archiver.pause": "paused", "archiver.resume": "resumed", "archive.run": "ran the archiver over",
+	"source.rejoin": "led back", "source.forget": "forgot",
 	"key.create": "made", "key.revoke": "revoked", "link.create": "made", "session.begin": "began", "session.end": "ended",
 }
 

@@ -18,7 +18,7 @@ type keptEvents struct {
 // keptOf finds what a circuit breaker keeps of a cause; nil for nothing.
 func (v *visit) keptOf(g api.Group) (*keptEvents, error) {
 	topic, code := text(g.Topic), g.Parts.ErrorCode
-	if topic == "" || code == "" {
+	if topic == "" || code == "" || !v.seesOwn() {
 		return nil, nil
 	}
 	q := url.Values{"topic": {topic}, "cause": {string(relay.CauseBreaker)}}

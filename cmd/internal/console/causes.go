@@ -255,9 +255,9 @@ func (v *visit) readRecommended(view *causeView) error {
 	return nil
 }
 
-// holdsOf are the first open holds of a topic; none without a topic.
+// holdsOf are the first open holds of a topic; none without a topic, and for a person who does not see the desk's own database.
 func (v *visit) holdsOf(topic string) (api.List[api.Hold], error) {
-	if topic == "" {
+	if topic == "" || !v.seesOwn() {
 		return api.List[api.Hold]{}, nil
 	}
 	return get[api.List[api.Hold]](v, "/holds", url.Values{"topic": {topic}, "page_size": {"10"}})

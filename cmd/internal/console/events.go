@@ -18,7 +18,7 @@ const (
 )
 
 // events tells a page when there is something new to show, by Server-Sent Events. It tells no content: the page loads itself
-// in the name of its person. It ends with the session, and with the process.
+// in the name of its person. The mark is of the figures of the person's sources, so that what happens at others changes no page. It ends with the session, and with the process.
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	token := c.cookies.get(r, sessionCookie)
 	look := func() (access.Session, error) { // it does not wait for a connection for long: the page hears nothing meanwhile
@@ -57,7 +57,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	defer check.Stop()
 	for {
 		next := c.figures.next()
-		f, _, failed := c.figures.latest()
+		f, _, failed := c.figures.of(r.Context(), person.Sources)
 		event, mark := "figures", uint64(0)
 		if f != nil {
 			mark = f.Mark

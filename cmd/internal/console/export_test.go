@@ -17,6 +17,21 @@ func Unworded(actions, kinds []string) (out []string) {
 	return out
 }
 
+// Page is a page or form of the console as tests walk it.
+type Page struct {
+	Method, Path string
+	Takes        []string
+}
+
+// Pages are all pages and forms.
+func Pages() (all []Page) {
+	for _, p := range pages() {
+		method, path, _ := strings.Cut(p.pattern, " ")
+		all = append(all, Page{method, strings.TrimSuffix(path, "{$}"), p.takes})
+	}
+	return all
+}
+
 // Forms are the paths of all forms of the console, with parts filled in.
 func Forms() []string {
 	forms := []string{"/login", "/logout"}

@@ -20,10 +20,14 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 )
 
-// figures are how everything stood at a time. They are read once for all people who look, and are not changed afterwards.
+// figures are how everything stood at a time. They are read once for all people who look with the same sources, and are not changed
+// afterwards.
 type figures struct {
 	// At is when they were read.
 	At time.Time
+	// Own says that they have those of the desk's own database: its outbox, its tasks and the plots. Without them Status has the
+	// operations alone.
+	Own bool
 	// Status is that of the API.
 	Status api.Status
 	// Causes are groups that are open, the worst first, at most maxCauses; Open is how many there are.
@@ -97,6 +101,7 @@ type sampler struct {
 	silent  chan struct{} // closed while the database does not answer
 	changed chan struct{}
 	wake    chan struct{} // a page asks again
+	some    someFigures   // of people who see some sources alone
 }
 
 // run reads until ctx ends.
@@ -135,7 +140,7 @@ func (s *sampler) look(ctx context.Context) {
 	defer done()
 	reading, cancel := context.WithTimeout(answering, readLimit)
 	defer cancel()
-	f, err := s.read(reading)
+	f, err := s.read(reading, access.AllSources())
 	if ctx.Err() != nil {
 		return
 	}
@@ -207,17 +212,26 @@ func (s *sampler) wakeRun() {
 	}
 }
 
-// reader asks for figures. It has no key, and may read alone.
-var reader = access.Actor{Name: "console", KeyID: "console", Scopes: []access.Scope{access.Read}}
+// readerOf asks for figures. It has no key, and may read alone.
+func readerOf(sources access.Sources) access.Actor {
+	return access.Actor{Name: "console", KeyID: "console", Scopes: []access.Scope{access.Read}, Sources: sources}
+}
 
-func (s *sampler) read(ctx context.Context) (*figures, error) {
-	ctx = access.WithActor(ctx, reader)
-	f := &figures{At: time.Now()}
+// read reads the figures of sources.
+func (s *sampler) read(ctx context.Context, sources access.Sources) (*figures, error) {
+	ctx = access.Limited(ctx, readerOf(sources))
+	f := &figures{At: time.Now(), Own: sources.Has(dlq.MainSource)}
 	var err error
-	if f.Status, err = call[api.Status](ctx, s.api, http.MethodGet, "/status", nil, nil); err != nil {
+	if err := s.readCauses(ctx, f); err != nil {
 		return nil, err
 	}
-	if err := s.readCauses(ctx, f); err != nil {
+	if !f.Own {
+		found, err := call[api.List[api.Operation]](ctx, s.api, http.MethodGet, "/operations", url.Values{"open": {"true"}, "page_size": {"100"}}, nil)
+		f.Status.Operations = found.Items
+		f.Mark = f.mark()
+		return f, err
+	}
+	if f.Status, err = call[api.Status](ctx, s.api, http.MethodGet, "/status", nil, nil); err != nil {
 		return nil, err
 	}
 	for span, points := range map[series.Span]*[]point{series.Short: &f.Short, series.Long: &f.Long} {

@@ -45,6 +45,8 @@ type navItem struct {
 	Count   string
 	Hot     bool
 	Current bool
+	// Closed says that the person's sources do not suffice for the page, and why.
+	Closed string
 }
 
 // crumb is a step of the way to a page.
@@ -53,7 +55,7 @@ type crumb struct{ Name, Path string }
 // newFrame is the frame of a page for a person.
 func (c *Console) newFrame(v *visit, p page) *frame {
 	f := &frame{Name: c.cfg.Name, Person: &v.person, Actions: p.actions, Title: p.name, AsOf: time.Now()}
-	now, since, failed := c.figures.latest()
+	now, since, failed := c.figures.of(v.Context(), v.person.Sources)
 	if now != nil {
 		f.Read = now.At
 		f.State = sayNow(now)
@@ -67,7 +69,10 @@ func (c *Console) newFrame(v *visit, p page) *frame {
 		}
 		path := other.path()
 		item := navItem{Name: other.name, Path: path, Current: v.URL.Path == path || path != "/" && strings.HasPrefix(v.URL.Path, path+"/")}
-		if other.count != nil && now != nil {
+		if err := other.reach().RefuseSources(v.person.Sources, v.person.Name); err != nil {
+			item.Closed = refusal(err)
+		}
+		if other.count != nil && now != nil && item.Closed == "" {
 			item.Count, item.Hot = other.count(now)
 		}
 		for len(f.Nav) <= other.block {

@@ -53,7 +53,7 @@ func pageOf(t testing.TB, text string) []string {
 	key := text
 	hold := api.Hold{ID: "1", Scope: relay.ScopeKey, Topic: text, Key: &key, Cause: relay.CauseHalted, Error: &text, ErrorCode: &text, HeldAt: now, Parked: 3}
 	c := cause{Group: group}
-	f := &figures{At: now, Causes: []cause{c}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{hold}}, Operations: []api.Operation{operation}}}
+	f := &figures{At: now, Own: true, Causes: []cause{c}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{hold}}, Operations: []api.Operation{operation}}}
 	f.Short = pointsOf(api.Series{From: now.Add(-series.Short.Length()), To: now, StepSeconds: series.Short.Step().Seconds()})
 	f.Long = pointsOf(api.Series{From: now.Add(-series.Long.Length()), To: now, StepSeconds: series.Long.Step().Seconds()})
 	letter := letterOf(detail, "")
@@ -64,7 +64,7 @@ func pageOf(t testing.TB, text string) []string {
 	}
 	letter.Form = &editForm{Payload: new(clip(text, maxShown)), Headers: new(headerLines(lines))}
 	console := &Console{figures: &sampler{now: f, wake: make(chan struct{}, 1)}}
-	v := &visit{Request: httptest.NewRequest("GET", "/", nil), console: console, person: access.Session{Name: text, Scopes: access.Scopes()}}
+	v := &visit{Request: httptest.NewRequest("GET", "/", nil), console: console, person: access.Session{Name: text, Scopes: access.Scopes(), Sources: access.AllSources()}}
 	var pages []string
 	show := func(name string, view any) {
 		frame := console.newFrame(v, page{pattern: "GET /x"})
@@ -331,7 +331,7 @@ func TestTheSentence(t *testing.T) {
 		"The circuit breaker of orders is open for INVALID_HEADERS since 14:02: 75,680 events wait behind it.":  {Causes: []cause{quiet}, Open: 1, Status: api.Status{Outbox: api.OutboxStatus{Holds: []api.Hold{breaker}}}},
 		"3 events wait to be sent; the oldest for 8 min.":                                                       {Status: api.Status{Outbox: api.OutboxStatus{Due: 3, OldestDueSeconds: 500}}},
 	} {
-		f.At = now
+		f.At, f.Own = now, true
 		if got := sayNow(f); got.Text != strings.TrimSpace(want) {
 			t.Errorf("%q, not %q", got.Text, want)
 		}

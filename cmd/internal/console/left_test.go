@@ -30,7 +30,7 @@ func TestABrowserThatLeftIsNoError(t *testing.T) {
 			return context.Canceled
 		}}
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/causes", nil)
-		c.visit(httptest.NewRecorder(), r, p, access.Session{Name: "ann", Scopes: []access.Scope{access.Read}})
+		c.visit(httptest.NewRecorder(), r, p, access.Session{Name: "ann", Scopes: []access.Scope{access.Read}, Sources: access.AllSources()})
 		if failed := strings.Contains(log.String(), "level=ERROR"); failed == left {
 			t.Errorf("the browser has left: %v, the log says %q", left, log.String())
 		}

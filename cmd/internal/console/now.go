@@ -51,9 +51,9 @@ func showNow(v *visit) error {
 	return nil
 }
 
-// figures are the newest ones of the process, which all people see.
+// figures are the newest ones of the person's sources.
 func (v *visit) figures() (*figures, error) {
-	f, _, failed := v.console.figures.latest()
+	f, _, failed := v.console.figures.of(v.ctx, v.person.Sources)
 	if f != nil {
 		return f, nil
 	}

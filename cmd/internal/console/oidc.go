@@ -119,8 +119,8 @@ type named struct {
 
 // letIn opens a session for a person, or says why they may do nothing here. A person without a known group is refused.
 func (c *Console) letIn(w http.ResponseWriter, r *http.Request, view loginView, who named) (token string, ok bool) {
-	scopes := c.cfg.Groups.Of(who.groups)
-	if len(scopes) == 0 {
+	grant := c.cfg.Groups.Of(who.groups)
+	if len(grant.Scopes) == 0 {
 		c.log.Info("a person without a known group was not let in", "name", who.name, "by", who.by, "details", who.details, "groups", who.groups)
 		c.refusePage(w, r, http.StatusForbidden, "You may not use this console.",
 			fmt.Sprintf("You are %s, and none of your groups may do anything here. %s Ask the people who run Postrider to name one of your groups in console.group_scopes.", oneLine(who.name, 200), who.source))
@@ -129,7 +129,7 @@ func (c *Console) letIn(w http.ResponseWriter, r *http.Request, view loginView, 
 	details := map[string]any{"groups": c.cfg.Groups.Known(who.groups)}
 	maps.Copy(details, who.details)
 	ctx := access.WithActor(r.Context(), access.Actor{RequestID: w.Header().Get("X-Request-Id")})
-	_, token, err := c.cfg.Sessions.SessionByPerson(ctx, access.Person{By: who.by, Name: who.name, Subject: who.subject, Scopes: scopes, Details: details}, c.cfg.SessionAge)
+	_, token, err := c.cfg.Sessions.SessionByPerson(ctx, access.Person{By: who.by, Name: who.name, Subject: who.subject, Scopes: grant.Scopes, Sources: grant.Sources, Details: details}, c.cfg.SessionAge)
 	switch {
 	case errors.Is(err, access.ErrName):
 		c.log.Info("a person with an odd name was not let in", "name", who.name, "by", who.by, "details", who.details, "err", err)

@@ -43,6 +43,23 @@ func (p page) path() string {
 	return strings.TrimSuffix(path, "{$}")
 }
 
+// reaches say for pages which sources a person needs, by the first part of their path, as in the API. What is not here is of the
+// whole installation.
+var reaches = map[string]httpapi.Reach{
+	"": httpapi.PerSource, "causes": httpapi.PerSource, "investigations": httpapi.PerSource, "plan": httpapi.PerSource, "operations": httpapi.PerSource,
+	"sources": httpapi.PerSource, "audit": httpapi.PerSource, "access": httpapi.PerSource,
+	"outbox": httpapi.OwnDatabase, "holds": httpapi.OwnDatabase, "tasks": httpapi.OwnDatabase, "detector": httpapi.OwnDatabase, "archive": httpapi.OwnDatabase,
+}
+
+// reach says which sources a person needs for it.
+func (p page) reach() httpapi.Reach {
+	if p.pattern == anyPath {
+		return httpapi.PerSource // it has nothing
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(p.path(), "/"), "/")
+	return reaches[first]
+}
+
 // pages are all pages, in the order of the menu.
 func pages() []page {
 	treat := []access.Scope{access.Resolve, access.Redrive}

@@ -13,7 +13,7 @@ import (
 type proxied struct {
 	name   string
 	groups []string
-	scopes []access.Scope
+	grant  access.Grant
 }
 
 // proxied returns the person whom a trusted proxy names in the headers of the settings. Headers of anybody else say nothing,
@@ -33,18 +33,18 @@ func (c *Console) proxied(r *http.Request) (proxied, bool) {
 			who.groups = append(who.groups, group)
 		}
 	}
-	who.scopes = c.cfg.Groups.Of(who.groups)
+	who.grant = c.cfg.Groups.Of(who.groups)
 	return who, true
 }
 
 // stillNamed reports whether a session that the word of a proxy began is that of the person whom the proxy names now, with
-// the same scopes. A person who signs out there, or loses a group, loses the session with the next request.
+// the same scopes and sources. A person who signs out there, or loses a group, loses the session with the next request.
 func (c *Console) stillNamed(r *http.Request, n access.Session) bool {
 	if n.By != access.ByProxy {
 		return true
 	}
 	who, is := c.proxied(r)
-	return is && who.name == n.Name && slices.Equal(who.scopes, n.Scopes)
+	return is && who.name == n.Name && slices.Equal(who.grant.Scopes, n.Scopes) && slices.Equal(who.grant.Sources, n.Sources)
 }
 
 // loginByProxy lets in whom a trusted proxy names.

@@ -165,7 +165,7 @@ func (r *rig) group(entry string) string {
 // planned plans an operation by the API, as a program does, and returns its page.
 func (r *rig) planned(body map[string]any) string {
 	r.t.Helper()
-	actor := access.Actor{Name: "key admin", KeyID: r.ids[access.Admin], Scopes: []access.Scope{access.Admin}}
+	actor := access.Actor{Name: "key admin", KeyID: r.ids[access.Admin], Scopes: []access.Scope{access.Admin}, Sources: access.AllSources()}
 	made, err := r.api.Call(access.WithActor(r.t.Context(), actor), http.MethodPost, "/operations", nil, body)
 	if err != nil {
 		r.t.Fatal(err)

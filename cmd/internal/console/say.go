@@ -157,6 +157,9 @@ func sayHeld(f *figures) (say, bool) {
 
 // sayCalm is about nothing, which is what people want to see.
 func sayCalm(f *figures) say {
+	if !f.Own {
+		return say{Mark: "fine", Text: "All is well.", More: "No cause is open at your sources."}
+	}
 	var arrived float64
 	if n := len(f.Short); n > 0 {
 		var sum int64

@@ -21,6 +21,8 @@ type sourcesView struct {
 	Count   int
 	// More and First are addresses of other pages; empty for none.
 	More, First string
+	// Removed are sources that the desk knows and the settings do not name.
+	Removed []api.RemovedSource
 }
 
 // sourceRow is a line of it.
@@ -55,18 +57,22 @@ type sourceProblem struct{ word, verb, do string }
 
 // sourceProblems are the reasons of the API's sources. The runbook has the same remedies.
 var sourceProblems = map[string]sourceProblem{
-	"away":        {"Away", "cannot be reached", "Start its database, or mend the network or its address."},
-	"slow":        {"Slow", "does not answer in time", "Find what keeps its statements: locks, its disk, its load."},
-	"full":        {"Disk full", "has no room on its disk", "Give its disk room."},
-	"read_only":   {"Read-only", "takes no writes", "Give the primary, or several hosts and target_session_attrs=read-write."},
-	"login":       {"Login refused", "refuses the login", "Correct the user or the password."},
-	"no_database": {"No database", "leads to no database", "Correct the name of the database in its address."},
-	"rights":      {"Rights missing", "gives its login too few rights", "Run postrider migrate roles --apply there, and grant postrider_relay to the login."},
-	"connections": {"No connection free", "has no connection free", "Raise max_connections there, or lower limits.connections of its sources."},
-	"schema":      {"Not migrated", "does not have the schema that it needs", "Run postrider migrate up --only outbox there."},
-	"version":     {"Version refused", "runs a version of PostgreSQL that is refused", "Upgrade PostgreSQL there."},
-	"name":        {"Another name", "has another name in its database", "Give it the name that its database has; a name is never changed."},
-	"rewound":     {"Set back", "was set back to an earlier state", "The page Restoring of the documents says what to do."},
+	"away":         {"Away", "cannot be reached", "Start its database, or mend the network or its address."},
+	"slow":         {"Slow", "does not answer in time", "Find what keeps its statements: locks, its disk, its load."},
+	"full":         {"Disk full", "has no room on its disk", "Give its disk room."},
+	"read_only":    {"Read-only", "takes no writes", "Give the primary, or several hosts and target_session_attrs=read-write."},
+	"login":        {"Login refused", "refuses the login", "Correct the user or the password."},
+	"no_database":  {"No database", "leads to no database", "Correct the name of the database in its address."},
+	"rights":       {"Rights missing", "gives its login too few rights", "Run postrider migrate roles --apply there, and grant postrider_relay to the login."},
+	"connections":  {"No connection free", "has no connection free", "Raise max_connections there, or lower limits.connections of its sources."},
+	"schema":       {"Not migrated", "does not have the schema that it needs", "Run postrider migrate up --only outbox there."},
+	"version":      {"Version refused", "runs a version of PostgreSQL that is refused", "Upgrade PostgreSQL there."},
+	"name":         {"Another name", "has another name in its database", "Give it the name that its database has; a name is never changed."},
+	"rewound":      {"Set back", "was set back to an earlier state", "“postrider sources rejoin” with its name says what is undone, and leads it back. The page Restoring of the documents has the steps."},
+	"copy":         {"A copy", "leads to a copy, or to a database that was moved", "“postrider sources rejoin” with its name says that it was moved; with --new-identity it makes a copy a source of its own."},
+	"identity":     {"Another database", "leads to another database than before", "Correct its address, or say by “postrider sources rejoin” with its name that this is the source now."},
+	"forgotten":    {"Forgotten", "was forgotten", "Take it out of the settings, or lead it back by “postrider sources rejoin” with its name."},
+	"desk_rewound": {"Desk set back", "has done what the desk does not know: the desk’s database was set back", "“postrider sources rejoin” with its name says what it did, and leads it back. The page Restoring of the documents has the steps."},
 }
 
 // problemOf is why a source cannot be carried.
@@ -86,6 +92,8 @@ func sourceWords(s api.Source) stateWords {
 		return stateWords{"failing", "failing", problemOf(s).word}
 	case !s.Led:
 		return stateWords{"waiting", "waiting", "Not led"}
+	case s.OtherDesk:
+		return stateWords{"held", "held", "Of another desk"}
 	case s.Parked > 0:
 		return stateWords{"held", "held", "Held"}
 	case seconds(s.OldestDueSeconds) >= lateFrom:
@@ -103,6 +111,8 @@ func saySource(s api.Source) (verb, more string) {
 	case !s.Led:
 		return fmt.Sprintf("has no leader, and %s there", some(waiting(s), "event waits", "events wait")),
 			"See that postrider serve runs with this source and reaches its database. A source with sleep has a leader only while it is looked at."
+	case s.OtherDesk:
+		return "obeys another desk", "Its events go on. It refuses what is done here to the ones that were given up: take it out of the settings of one of the two desks."
 	case s.Parked > 0:
 		return "has " + some(s.Parked, "event", "events") + " behind holds", "“postrider outbox holds” with the address of its database lists its holds, and what each waits for."
 	case words.Mark != "fine":
@@ -131,7 +141,7 @@ func saySources(all []sourceRow) say {
 
 // sourcesOf is all of them, the worst first; of equal ones the one whose oldest event is due for longest.
 func sourcesOf(found api.Sources) sourcesView {
-	view := sourcesView{LookedAt: found.LookedAt, Count: len(found.Items)}
+	view := sourcesView{LookedAt: found.LookedAt, Count: len(found.Items), Removed: found.Removed}
 	for _, s := range found.Items {
 		view.Sources = append(view.Sources, sourceRow{s, sourceWords(s), "/sources/" + url.PathEscape(s.Name)})
 	}

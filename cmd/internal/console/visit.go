@@ -17,6 +17,7 @@ import (
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // visit is one request of a person who is signed in.
@@ -96,6 +97,9 @@ func (v *visit) mayTake(limit time.Duration) {
 	_ = http.NewResponseController(v.writer).SetWriteDeadline(time.Now().Add(limit + pageTime)) // a recorder in memory has none
 }
 
+// seesOwn reports whether the person sees what is in the desk's own database.
+func (v *visit) seesOwn() bool { return v.person.Sources.Has(dlq.MainSource) }
+
 // id is a part of the path that names something, escaped for a path of the API.
 func (v *visit) id() string { return url.PathEscape(v.PathValue("id")) }
 
@@ -153,7 +157,7 @@ func isFragment(r *http.Request) bool { return r.Header.Get("X-Fragment") != "" 
 func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person access.Session) {
 	actor := person.Actor()
 	actor.RequestID = w.Header().Get("X-Request-Id")
-	v := &visit{Request: r, console: c, writer: w, ctx: access.WithActor(r.Context(), actor), person: person}
+	v := &visit{Request: r, console: c, writer: w, ctx: access.Limited(r.Context(), actor), person: person}
 	v.frame = c.newFrame(v, p)
 	defer func() {
 		if failed := recover(); failed != nil {
@@ -166,6 +170,10 @@ func (c *Console) visit(w http.ResponseWriter, r *http.Request, p page, person a
 	}()
 	if !actor.May(p.scope) {
 		c.fail(v, &httpapi.Error{Code: httpapi.Forbidden, Message: fmt.Sprintf("This page needs the scope %s, which %q does not have.", p.scope, person.Name)})
+		return
+	}
+	if err := p.reach().RefuseSources(person.Sources, person.Name); err != nil {
+		c.fail(v, err)
 		return
 	}
 	if p.do != nil {
@@ -314,7 +322,7 @@ func (c *Console) away(w http.ResponseWriter, r *http.Request) {
 	v := &visit{Request: r, console: c, writer: w, ctx: r.Context(), person: person}
 	v.frame = c.newFrame(v, page{pattern: "GET /{$}"})
 	v.frame.Old = true
-	if f, _, _ := c.figures.latest(); f != nil && r.URL.Path == "/" {
+	if f, _, _ := c.figures.of(r.Context(), person.Sources); f != nil && r.URL.Path == "/" {
 		v.showNow(f)
 		c.write(w, r, http.StatusOK, "now", v.frame)
 		return

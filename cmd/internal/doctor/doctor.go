@@ -208,6 +208,7 @@ func checks() []check {
 		{"topics", "message size", theTopics, checkTopicSize},
 		{"topics", "dead letters", theTopics, checkLetterTopics},
 		{"topics", "rights", theList, checkTopicRights},
+		{"topics", "writers of dead letters", theList, checkLetterWriters},
 		{"http", "address", nothing, checkListening},
 		{"console", "OpenID provider", nothing, checkProvider},
 		{"clock", "database", theServer, checkClock},

@@ -16,7 +16,7 @@ func TestHealthy(t *testing.T) {
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		s := newSubject(t, pgtest.New(t), b)
 		r := s.examine(t, nil)
-		if rest := r.rest("state collector", "state leader", "database pg_trgm"); !r.OK || len(rest) > 0 {
+		if rest := r.rest("state collector", "state leader", "database pg_trgm", "topics writers of dead letters"); !r.OK || len(rest) > 0 {
 			t.Errorf("not well: %+v", rest)
 		}
 		r.want(t, "state", "leader", Warning, "no relay leads the outbox")

@@ -196,6 +196,82 @@ func TestAccess(t *testing.T) {
 	r.want(t, "topics", "existence", Failed, "unseen")
 }
 
+// TestWritersOfDeadLetters: who may write to the dead-letter topic of relays is named, by whatever ACL.
+func TestWritersOfDeadLetters(t *testing.T) {
+	t.Parallel()
+	writes := func(name string, pattern kmsg.ACLResourcePatternType, op kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: name, Pattern: pattern, Operation: op, Allow: true}
+	}
+	const literal, prefixed = kmsg.ACLResourcePatternTypeLiteral, kmsg.ACLResourcePatternTypePrefixed
+	relay := kfake.User("PLAIN", "relay", "p", writes("dlq", literal, kmsg.ACLOperationWrite))
+	for name, c := range map[string]struct {
+		more    []kfake.ACL
+		as      string
+		verdict Verdict
+		says    string
+	}{
+		"the relay alone":            {nil, "root", OK, "one login may write to each: dlq (User:relay)"},
+		"a consumer by name":         {[]kfake.ACL{writes("dlq", literal, kmsg.ACLOperationWrite)}, "root", Warning, "several logins may write to dlq, and forge dead letters of events: User:other, User:relay"},
+		"a consumer by prefix":       {[]kfake.ACL{writes("dl", prefixed, kmsg.ACLOperationWrite)}, "root", Warning, "User:other, User:relay"},
+		"a consumer by all":          {[]kfake.ACL{writes("*", literal, kmsg.ACLOperationAll)}, "root", Warning, "User:other, User:relay"},
+		"a consumer that only reads": {[]kfake.ACL{writes("dlq", literal, kmsg.ACLOperationRead), writes("other", literal, kmsg.ACLOperationWrite)}, "root", OK, "User:relay"},
+		"one who may not ask":        {nil, "other", Skipped, "may not see who may write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := kafkatest.Kfake(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "dlq", "life"), kfake.Superuser("PLAIN", "root", "p"), relay,
+				kfake.User("PLAIN", "other", "p", append(c.more, kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "dlq", Pattern: literal, Operation: kmsg.ACLOperationDescribe, Allow: true})...))
+			root := b.As(kgo.SASL(plain.Auth{User: "root", Pass: "p"}.AsMechanism()))
+			s := newSubject(t, pgtest.New(t), root)
+			s.flags["dlq.topic"], s.flags["tasks.lifecycle_topic"] = "dlq", "life"
+			s.examine(t, client(t, b, kgo.SASL(plain.Auth{User: c.as, Pass: "p"}.AsMechanism()))).want(t, "topics", "writers of dead letters", c.verdict, c.says)
+		})
+	}
+}
+
+// TestWritersWhereAllMayWrite: brokers without an authorizer say so.
+func TestWritersWhereAllMayWrite(t *testing.T) {
+	t.Parallel()
+	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+		r := newSubject(t, pgtest.New(t), b).examine(t, nil)
+		if b.Real() {
+			r.want(t, "topics", "writers of dead letters", Skipped, "no authorizer")
+		} else {
+			r.want(t, "topics", "writers of dead letters", OK, "allow.everyone.if.no.acl.found")
+		}
+	})
+}
+
+// TestAGroupOfAnotherDesk is named, with what to do.
+func TestAGroupOfAnotherDesk(t *testing.T) {
+	t.Parallel()
+	s := newSubject(t, pgtest.New(t), kafkatest.Kfake(t))
+	commit := func(metadata string) {
+		t.Helper()
+		var offsets kadm.Offsets
+		offsets.Add(kadm.Offset{Topic: s.flags["dlq.topic"], At: 0, LeaderEpoch: -1, Metadata: metadata})
+		if err := s.broker.Admin(t).CommitAllOffsets(t.Context(), s.flags["dlq.group"], offsets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const other = "0192f000-0000-7000-8000-000000000001"
+	commit("postrider-desk=" + other)
+	s.examine(t, nil).want(t, "state", "collector", Failed, "belongs to the desk "+other, "dlq.group")
+	s.flags["collector.earlier_desks"] = other
+	for _, f := range s.examine(t, nil).Findings {
+		if contains(f.Says, "belongs to the desk") {
+			t.Errorf("an earlier desk: %+v", f)
+		}
+	}
+	delete(s.flags, "collector.earlier_desks")
+	commit("postrider-desk=" + pgtest.Value[string](t, s.conn, `select source_uuid::text from postrider.outbox_source`))
+	for _, f := range s.examine(t, nil).Findings {
+		if contains(f.Says, "belongs to the desk") {
+			t.Errorf("its own: %+v", f)
+		}
+	}
+}
+
 // TestRecords: a record from the future, and dead letters that no collector reads.
 func TestRecords(t *testing.T) {
 	t.Parallel()

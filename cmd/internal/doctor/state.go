@@ -105,7 +105,11 @@ func checkCollector(ctx context.Context, p *patient) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := judgeCollector(group, lag, len(described.Members), others, p.limits)
+	found, err := p.judgeGroup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, judgeCollector(group, lag, len(described.Members), others, p.limits)...)
 	if len(described.Members) > 0 { // without any, all that waits is reported
 		late, err := lateLetters(ctx, p, time.Now())
 		if err != nil {

@@ -154,7 +154,7 @@ func (a *API) operation(route Route, prefix string) http.Handler {
 			a.write(w, r, nil, err, began)
 			return
 		}
-		ctx = access.WithActor(ctx, actor)
+		ctx = access.Limited(ctx, actor)
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.cfg.MaxBody))
 		if err != nil {
 			a.write(w, r, nil, badBody(err), began)
@@ -219,10 +219,10 @@ func (a *API) authenticate(ctx context.Context, w http.ResponseWriter, r *http.R
 	if err != nil {
 		return access.Actor{}, err
 	}
-	return access.Actor{Name: k.Name, KeyID: k.ID, Scopes: k.Scopes}, nil
+	return access.Actor{Name: k.Name, KeyID: k.ID, Scopes: k.Scopes, Sources: k.Sources}, nil
 }
 
-// admit checks the actor's scope and how often it asks.
+// admit checks the actor's scope, its sources and how often it asks.
 func (a *API) admit(w http.ResponseWriter, actor access.Actor, route Route) error {
 	if wait := a.cfg.Requests.Take(actor.KeyID, max(route.Cost, 1)); wait > 0 {
 		return limited(w, wait, "this key asks too often")
@@ -230,7 +230,7 @@ func (a *API) admit(w http.ResponseWriter, actor access.Actor, route Route) erro
 	if !actor.May(route.Scope) {
 		return refuse(Forbidden, "this needs the scope %s, which the key %q does not have", route.Scope, actor.Name)
 	}
-	return nil
+	return route.Reach.RefuseSources(actor.Sources, actor.Name)
 }
 
 func limited(w http.ResponseWriter, wait time.Duration, why string) error {

@@ -66,7 +66,10 @@ func (r *rig) changing() map[string][3]string {
 	ledgertest.Age(r.t, r.pool, uuid.MustParse(ended), 40*24*time.Hour)
 	r.ask("POST", "/detector/pause", "").is(200)
 	r.ask("POST", "/archive/pause", "").is(200)
+	r.exec(`insert into postrider.dlq_source (source, stopped, stopped_at) values ('orders', null, null), ('billing', 'rewound', now()) on conflict do nothing`)
 	return map[string][3]string{
+		"rejoinSource":       {"POST", "/sources/billing/rejoin", ""},
+		"forgetSource":       {"POST", "/sources/orders/forget", ""},
 		"unflagTask":         {"POST", "/tasks/" + flagged + "/unflag", ""},
 		"pauseDetector":      {"POST", "/detector/pause", ""},
 		"resumeDetector":     {"POST", "/detector/resume", ""},
@@ -119,7 +122,7 @@ func (r *rig) comment(subject string) string {
 }
 
 // Where the audit log cannot be written, nothing is changed and nothing guarded is shown; where it can, each change
-// is in it, with who made it and the request.
+// is in it, with who made it, the request, and the source.
 func TestNoChangeWithoutAudit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -162,7 +165,8 @@ func TestNoChangeWithoutAudit(t *testing.T) {
 			t.Errorf("%s: %s", name, got.Raw)
 			continue
 		}
-		if n := value[int](r, `select count(*) from postrider.access_audit where request_id = $1 and actor = 'key admin' and key_id is not null`, "audited-"+name); n != 1 {
+		if n := value[int](r, `select count(*) from postrider.access_audit where request_id = $1 and actor = 'key admin' and key_id is not null
+				and sources = case target_type when 'key' then array['*'] when 'source' then array[target_id] else array['main'] end`, "audited-"+name); n != 1 {
 			t.Errorf("%s: %d rows in the audit log", name, n)
 		}
 		// The same transaction notes it under the key, so that a lost answer is not made up for by doing it twice.

@@ -33,6 +33,9 @@ type requeueBody struct {
 	Edit *editBody `json:"edit,omitempty"`
 	// DryRun is true to send nothing: the answer says what would be sent, and whom it would reach.
 	DryRun bool `json:"dry_run,omitempty"`
+	// WaitSeconds is how long the answer waits for what other sources answer, 1 to 10. A source that is away is asked then, too: it
+	// obeys when it is back. Where it is left out it is two seconds, and a source that is away is not asked.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
 }
 
 // editBody is how a message is changed before it is sent again. It has its payload in one way, or not at all.
@@ -138,6 +141,15 @@ type planBody struct {
 	Scope planScope `json:"scope"`
 	// Options are how it goes about it.
 	Options dlq.OperationOptions `json:"options,omitempty"`
+}
+
+// rejoinBody is how a source is led back.
+type rejoinBody struct {
+	// DryRun is true to change nothing: the answer says what would be done.
+	DryRun bool `json:"dry_run,omitempty"`
+	// WithoutLetters is true to lead it back also where the desk does not have the dead letters of what the source redrove: what
+	// is redriven of them later may be sent twice. Defaults to false: then that is a conflict.
+	WithoutLetters bool `json:"without_letters,omitempty"`
 }
 
 // commandBody is why an operation is started, paused or resumed.
@@ -275,6 +287,8 @@ type createKeyBody struct {
 	Name string `json:"name"`
 	// Scopes are what it may do.
 	Scopes []access.Scope `json:"scopes"`
+	// Sources are the sources whose things it sees and acts on, by name: ["*"] is all, and an empty list none. Defaults to all.
+	Sources access.Sources `json:"sources,omitempty"`
 	// ExpiresIn is after how many seconds it ends by itself; 0 is never.
 	ExpiresIn int64 `json:"expires_in_seconds,omitempty"`
 }

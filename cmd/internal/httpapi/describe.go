@@ -32,6 +32,7 @@ var refusals = []struct {
 	{dlq.ErrNotAuthor, Conflict},
 	{dlq.ErrTaken, Conflict},
 	{dlq.ErrState, Conflict},
+	{dlq.ErrSource, Conflict},
 	{dlq.ErrExists, Conflict},
 	{dlq.ErrRequest, Validation},
 	{ledger.ErrNotFound, NotFound},

@@ -12,7 +12,7 @@ func (s *Services) getMe(_ context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	return api.Me{ID: r.Actor.KeyID, Name: r.Actor.Name, Scopes: r.Actor.Scopes}, nil
+	return api.Me{ID: r.Actor.KeyID, Name: r.Actor.Name, Scopes: r.Actor.Scopes, Sources: append(access.Sources{}, r.Actor.Sources...)}, nil
 }
 
 func (s *Services) listKeys(ctx context.Context, r *Request) (any, error) {
@@ -35,7 +35,7 @@ func (s *Services) createKey(ctx context.Context, r *Request) (any, error) {
 	if b.ExpiresIn < 0 || b.ExpiresIn > century {
 		return nil, refuse(Validation, "expires_in_seconds is %d; it must be 0 (for good) to %d", b.ExpiresIn, int64(century))
 	}
-	k, token, err := s.Access.Create(ctx, access.NewKey{Name: b.Name, Scopes: b.Scopes, ExpiresIn: time.Duration(b.ExpiresIn) * time.Second})
+	k, token, err := s.Access.Create(ctx, access.NewKey{Name: b.Name, Scopes: b.Scopes, Sources: b.Sources, ExpiresIn: time.Duration(b.ExpiresIn) * time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 const (
@@ -85,5 +87,14 @@ func (s *Services) lookAtSources(ctx context.Context) (api.Sources, error) {
 	if s.Sources == nil {
 		return api.Sources{}, refuse(Unavailable, "this process does not look at sources; ask postrider serve, or run postrider sources")
 	}
-	return s.sources.get(ctx, s.Sources)
+	found, err := s.sources.get(ctx, s.Sources)
+	if limit := dlq.SourcesOf(ctx); limit != nil { // what is shared is of all sources, and is not changed
+		found.Items = slices.DeleteFunc(slices.Clone(found.Items), func(one api.Source) bool { return !slices.Contains(limit, one.Name) })
+		for i := range found.Items {
+			if reason := found.Items[i].Reason; reason != nil && (*reason == "copy" || *reason == "name") { // the error names another
+				found.Items[i].Error = new("its database has, or copies, the outbox of another source; a person with all sources sees which")
+			}
+		}
+	}
+	return found, err
 }

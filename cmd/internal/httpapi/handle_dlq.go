@@ -86,9 +86,14 @@ func (s *Services) getEntry(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.Investigations.Show(ctx, id)
+	var d dlq.Detail
+	if err = dlq.CheckSeen(ctx, s.Investigations, dlq.AnEntry, id); err == nil {
+		d, err = s.Investigations.Show(ctx, id)
+	}
 	if errors.Is(err, dlq.ErrNotFound) {
-		d, err = s.Investigations.ShowTask(ctx, id)
+		if d, err = s.Investigations.ShowTask(ctx, id); err == nil {
+			err = dlq.CheckSeen(ctx, s.Investigations, dlq.AnEntry, d.UUID)
+		}
 	}
 	if errors.Is(err, dlq.ErrNotFound) {
 		return nil, refuse(NotFound, "there is no investigation %s, nor one of a task with this id or of its events", id)
@@ -155,13 +160,19 @@ func (b *editBody) edit() (*dlq.Edit, error) {
 	return e, nil
 }
 
+// maxWaitSeconds is how long a request waits for the answers of sources: operations of the API have about 20 seconds.
+const maxWaitSeconds = 10
+
 func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 	began := time.Now()
 	var b requeueBody
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
-	ids, err := entryIDs(b.IDs, s.RequeueLimit)
+	if err := mayTarget(r, b.Target); err != nil {
+		return nil, err
+	}
+	ids, err := s.entryIDs(ctx, b.IDs, s.RequeueLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +181,12 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 		if req.MaxHops = *b.MaxHops; req.MaxHops == 0 {
 			return nil, refuse(Validation, "max_hops is 0; it must be 1 to %d", dlq.MaxMaxHops)
 		}
+	}
+	if b.WaitSeconds != nil {
+		if *b.WaitSeconds < 1 || *b.WaitSeconds > maxWaitSeconds {
+			return nil, refuse(Validation, "wait_seconds is %d; it must be 1 to %d", *b.WaitSeconds, maxWaitSeconds)
+		}
+		req.Wait = time.Duration(*b.WaitSeconds) * time.Second
 	}
 	if b.Edit != nil {
 		if !r.Actor.May(access.Edit) {
@@ -209,6 +226,9 @@ func (s *Services) previewRequeue(ctx context.Context, r *Request) (any, error) 
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
+	if err := mayTarget(r, target); err != nil {
+		return nil, err
+	}
 	would, err := s.Redriver.Preview(ctx, dlq.RedriveRequest{Entries: []uuid.UUID{id}, Target: target, Actor: r.Actor.Name})
 	if err != nil {
 		return nil, err
@@ -218,8 +238,8 @@ func (s *Services) previewRequeue(ctx context.Context, r *Request) (any, error) 
 	return v, nil
 }
 
-// entryIDs reads 1 to limit ids of investigations. One that is given twice counts once.
-func entryIDs(texts []string, limit int) ([]uuid.UUID, error) {
+// distinctIDs reads 1 to limit ids. One that is given twice counts once.
+func distinctIDs(texts []string, limit int) ([]uuid.UUID, error) {
 	if len(texts) == 0 || len(texts) > limit {
 		return nil, refuse(Validation, "ids has %d elements; it must have 1 to %d", len(texts), limit)
 	}
@@ -262,7 +282,7 @@ func (s *Services) purgeEntries(ctx context.Context, r *Request) (any, error) {
 	}
 	p := dlq.Purge{Filter: f, Limit: s.PurgeLimit, ReleaseKeys: b.ReleaseKeys, Actor: r.Actor.Name}
 	if b.IDs != nil {
-		if p.Entries, err = entryIDs(b.IDs, s.PurgeLimit); err != nil {
+		if p.Entries, err = s.entryIDs(ctx, b.IDs, s.PurgeLimit); err != nil {
 			return nil, err
 		}
 	} else {
@@ -285,7 +305,11 @@ func (s *Services) dlqStats(ctx context.Context, r *Request) (any, error) {
 	if err := r.unread(); err != nil {
 		return nil, err
 	}
-	st, err := s.stats.get(ctx, s.Investigations.Stats)
+	count := func(ctx context.Context) (dlq.Stats, error) { return s.stats.get(ctx, s.Investigations.Stats) }
+	if dlq.SourcesOf(ctx) != nil {
+		count = s.Investigations.Stats // what is shared is of all sources
+	}
+	st, err := count(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,9 @@ func (s *Services) mergeGroup(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := dlq.CheckSeen(ctx, s.Investigations, dlq.AGroup, into); err != nil {
+		return nil, err
+	}
 	done, err := s.Investigations.MergeGroups(ctx, dlq.GroupMerge{Group: id, Into: into, Actor: r.Actor.Name})
 	return api.MergedGroup{UUID: id, Into: into, Moved: done.Moved, Left: done.Left}, err
 }
@@ -123,7 +126,7 @@ func (s *Services) splitGroup(ctx context.Context, r *Request) (any, error) {
 	if err := r.body(&b); err != nil {
 		return nil, err
 	}
-	ids, err := entryIDs(b.IDs, dlq.MaxGroupSplit)
+	ids, err := s.entryIDs(ctx, b.IDs, dlq.MaxGroupSplit)
 	if err != nil {
 		return nil, err
 	}

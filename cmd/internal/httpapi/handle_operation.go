@@ -43,12 +43,15 @@ func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
 	}
 	n := dlq.NewOperation{Kind: b.Kind, Name: b.Name, Reason: b.Reason, Actor: r.Actor.Name, Options: b.Options}
 	if b.Scope.IDs != nil {
-		if n.Scope.Entries, err = entryIDs(b.Scope.IDs, maxOperationIDs); err != nil {
+		if n.Scope.Entries, err = s.entryIDs(ctx, b.Scope.IDs, maxOperationIDs); err != nil {
 			return nil, err
 		}
 	}
 	if b.Scope.Group != nil {
 		n.Scope.Group = *b.Scope.Group
+		if err := dlq.CheckSeen(ctx, s.Investigations, dlq.AGroup, n.Scope.Group); err != nil {
+			return nil, err
+		}
 	}
 	if b.Scope.Filter != nil {
 		f, err := b.Scope.Filter.Parse()
@@ -56,6 +59,9 @@ func (s *Services) planOperation(ctx context.Context, r *Request) (any, error) {
 			return nil, refuseField("scope.filter.", err)
 		}
 		n.Scope.Filter = &f
+	}
+	if err := mayTarget(r, n.Options.Target); err != nil {
+		return nil, err
 	}
 	if err := n.Check(); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/actions"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/internal/dlq"
@@ -65,7 +66,7 @@ func (s *Services) revealEvent(ctx context.Context, r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Access.Look(ctx, "payload.reveal", "event", strconv.FormatInt(id, 10), map[string]any{"event_id": b.EventID}); err != nil {
+	if err := s.Access.Look(ctx, "payload.reveal", "event", strconv.FormatInt(id, 10), access.Sources{dlq.MainSource}, map[string]any{"event_id": b.EventID}); err != nil {
 		return nil, err
 	}
 	return api.NewEventPayload(id, b), nil

@@ -48,9 +48,12 @@ func (s *Services) retryTasks(ctx context.Context, r *Request) (any, error) {
 func (s *Services) tasksToRetry(ctx context.Context, b *retryTasksBody) (ids []uuid.UUID, next string, err error) {
 	switch {
 	case b.IDs != nil:
-		ids, err = entryIDs(b.IDs, s.RequeueLimit)
+		ids, err = distinctIDs(b.IDs, s.RequeueLimit)
 		return ids, "", err
 	case b.Group != nil:
+		if err := dlq.CheckSeen(ctx, s.Investigations, dlq.AGroup, *b.Group); err != nil {
+			return nil, "", err
+		}
 		page, err := s.Investigations.GroupTasks(ctx, dlq.GroupTasks{Group: *b.Group, After: b.After, Limit: s.RequeueLimit})
 		return page.Tasks, page.Next, err
 	}

@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/tasks/ledger"
 )
 
@@ -22,7 +24,7 @@ func revealing(r *Request) (id uuid.UUID, why string, err error) {
 
 // lookedAt writes into the audit log who is about to see a task whole.
 func (s *Services) lookedAt(ctx context.Context, id uuid.UUID, why string) error {
-	return s.Access.Look(ctx, "payload.reveal", "task", id.String(), map[string]any{"reason": why})
+	return s.Access.Look(ctx, "payload.reveal", "task", id.String(), access.Sources{dlq.MainSource}, map[string]any{"reason": why})
 }
 
 // revealTask shows what a task carries. Who looked is in the audit log before it is shown.

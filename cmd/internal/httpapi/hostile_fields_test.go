@@ -29,6 +29,7 @@ var wholesome = map[string]string{
 	"pauseOperation":  `{"reason": "x"}`,
 	"resumeOperation": `{"reason": "x"}`,
 	"abortOperation":  `{"reason": "x"}`,
+	"rejoinSource":    `{"without_letters": true}`,
 	"createTask":      `{"namespace_name": "default", "task_name": "nothing of the kind"}`,
 	"actOnStep":       `{"action": "retry"}`,
 	"deadLetterTask":  `{"reason": "x"}`,

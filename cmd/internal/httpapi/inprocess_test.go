@@ -30,7 +30,7 @@ func TestCallsThatRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := func(scopes ...access.Scope) context.Context {
-		return access.WithActor(t.Context(), access.Actor{Name: "n", KeyID: "k", RequestID: "r", Scopes: scopes})
+		return access.WithActor(t.Context(), access.Actor{Name: "n", KeyID: "k", RequestID: "r", Scopes: scopes, Sources: access.AllSources()})
 	}
 	data, err := api.Call(as(access.Read), http.MethodGet, "/dlq", url.Values{"page_size": {"7"}}, nil)
 	got, wrong := json.Marshal(data)
@@ -124,7 +124,7 @@ func TestCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := func(scopes ...access.Scope) context.Context {
-		return access.WithActor(t.Context(), access.Actor{Name: "mira", KeyID: "s1", Scopes: scopes, RequestID: "r-1"})
+		return access.WithActor(t.Context(), access.Actor{Name: "mira", KeyID: "s1", Scopes: scopes, Sources: access.AllSources(), RequestID: "r-1"})
 	}
 	got, err := a.Call(as(access.Read), http.MethodGet, "/dlq/"+entry, nil, nil)
 	if d, is := got.(api.Detail); err != nil || !is || d.ID != entry {

@@ -74,6 +74,7 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 		t.Fatal(err)
 	}
 	r.services.Cluster, r.services.Examine, r.services.Sources = &r.cluster, r.cluster.examine, r.cluster.sources
+	r.services.SourceAdmin = sourcesOf{r.services, served}
 	api, err := r.services.API(c, slog.New(slog.NewTextHandler(output, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		t.Fatal(err)

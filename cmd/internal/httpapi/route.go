@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
+	"github.com/postrider/postrider/internal/dlq"
 )
 
 // Route is one operation of the API. It is served under /v1 and under /api/v1.
@@ -29,7 +30,25 @@ type Route struct {
 	// Recall answers a request whose Idempotency-Key was carried out before, by what that did; the answer was lost.
 	// Defaults to none: such a request is told that it was carried out.
 	Recall func(context.Context, *Request, *access.LostError) (any, error)
+	// Reach says which sources a caller needs. Defaults to WholeInstallation: a route is closed to keys with some sources until it
+	// says otherwise.
+	Reach Reach
+	// Of is what {id} in Path names, for Reach PerSource; an id that the caller does not see is answered as an unknown one. Defaults
+	// to none: the handler asks.
+	Of dlq.Thing
 }
+
+// Reach says which sources a caller of a route needs.
+type Reach int
+
+const (
+	// WholeInstallation is what no source has for itself, such as keys: it needs a key with all sources.
+	WholeInstallation Reach = iota
+	// OwnDatabase is what the desk's own database has, the source main: it needs a key with that.
+	OwnDatabase
+	// PerSource is what each source has for itself: the caller sees and changes what is of its sources (dlq.WithSources).
+	PerSource
+)
 
 // changes reports whether the operation may change something: then a repeated Idempotency-Key is answered from
 // memory.

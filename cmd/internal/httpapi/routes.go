@@ -126,6 +126,8 @@ func (s *Services) Routes() []Route {
 		{get, "/doctor", access.Admin, 1, s.examine, nil, doctor.Report{}},
 		{get, "/sources", access.Admin, 1, s.listSources, nil, api.Sources{}},
 		{get, "/sources/{name}", access.Admin, 1, s.getSource, nil, api.Source{}},
+		{post, "/sources/{name}/rejoin", access.Admin, 1, s.rejoinSource, &rejoinBody{}, api.Rejoin{}},
+		{post, "/sources/{name}/forget", access.Admin, 1, s.forgetSource, &nothing{}, api.ForgottenSource{}},
 
 		{get, "/me", access.Read, 1, s.getMe, nil, api.Me{}},
 		{get, "/keys", access.Admin, 1, s.listKeys, nil, api.List[access.Key]{}},
@@ -139,10 +141,14 @@ func (s *Services) Routes() []Route {
 		if several, is := r.answer.(either); is {
 			routes[i].Answers = several
 		}
+		routes[i].reach()
+		if routes[i].Of != "" {
+			routes[i].Handle = s.seen(routes[i].Of, r.handle)
+		}
 		switch r.method + " " + r.path {
 		case "POST /operations", "POST /tasks/retry":
 			routes[i].Limit = PlanLimit
-		case "GET /doctor", "GET /sources", "GET /sources/{name}":
+		case "GET /doctor", "GET /sources", "GET /sources/{name}", "POST /sources/{name}/rejoin":
 			routes[i].Limit = ReportLimit
 		case "POST /tasks":
 			routes[i].Recall = s.createdTask

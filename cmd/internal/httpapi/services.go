@@ -23,7 +23,7 @@ type Access interface {
 	History(ctx context.Context, f access.DoneFilter) ([]access.Done, error)
 	EntryHistory(ctx context.Context, entry string, operations []string) ([]access.Done, error)
 	OperationHistory(ctx context.Context, operation string) ([]access.Done, error)
-	Look(ctx context.Context, action, targetType, targetID string, details any) error
+	Look(ctx context.Context, action, targetType, targetID string, sources access.Sources, details any) error
 }
 
 // Cluster says what the brokers know of topics and consumer groups. An error about the brokers wraps cluster.ErrBrokers.
@@ -32,7 +32,14 @@ type Cluster interface {
 	Consumers(ctx context.Context, used api.Topics) (api.ConsumerGroups, error)
 }
 
-// ServicesConfig is what Services are made of. Everything but the bounds, Redactor, Fetcher, Cluster, Examine, Sources and Logger is required.
+// SourceAdmin leads back the sources of the settings, and forgets sources that these do not name.
+type SourceAdmin interface {
+	Rejoin(ctx context.Context, req dlq.RejoinRequest, dry bool) (dlq.Rejoin, error)
+	Forget(ctx context.Context, source, actor string) (dlq.ForgottenSource, error)
+}
+
+// ServicesConfig is what Services are made of. Everything but the bounds, Redactor, Fetcher, Cluster, Examine, Sources, SourceAdmin and Logger is
+// required.
 type ServicesConfig struct {
 	// Investigations are looked at and changed, and Redriver sends their messages again. Required.
 	Investigations dlq.Investigations
@@ -56,6 +63,8 @@ type ServicesConfig struct {
 	// Sources looks at every database whose outbox is carried beside that of database.url. Defaults to none; GET /sources is then
 	// unavailable.
 	Sources func(context.Context) (api.Sources, error)
+	// SourceAdmin leads sources back, and forgets them. Defaults to none; both are then unavailable.
+	SourceAdmin SourceAdmin
 	// Access knows keys and the audit log. Required.
 	Access Access
 	// PageSize is how many items a page has when the request does not say it. Defaults to 25.

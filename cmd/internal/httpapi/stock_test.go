@@ -12,6 +12,7 @@ import (
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/outboxtest"
+	"github.com/postrider/postrider/message"
 	"github.com/postrider/postrider/outbox"
 )
 
@@ -38,9 +39,13 @@ func (r *rig) dead(n int, change func(*dlq.Letter)) dlq.Letter {
 	}
 	id := int64(1000 + n)
 	l.OutboxID = &id
+	headers := `[["trace", "x"]]`
+	if _, invalid := l.InvalidHeaders(); len(l.Headers) > 1 && !invalid {
+		headers = string(message.MarshalHeaders(l.Headers))
+	}
 	r.exec(`insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
-		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]')`,
-		id, l.EventID, l.OriginTopic, l.Key, l.Payload)
+		overriding system value values ($1, $2, $3, $4, $5, $6)`,
+		id, l.EventID, l.OriginTopic, l.Key, l.Payload, headers)
 	outboxtest.Settle(r.t, r.pool, outboxtest.DeadLettered, id)
 	return l
 }

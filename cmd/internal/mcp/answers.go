@@ -17,8 +17,8 @@ import (
 type statsAnswer struct {
 	// DLQ is the investigations in numbers.
 	DLQ api.Stats `json:"dlq"`
-	// Status is the outbox in numbers, and the operations that have not ended.
-	Status api.Status `json:"status"`
+	// Status is the outbox in numbers, and the operations that have not ended. It is left out for a key without the source main.
+	Status *api.Status `json:"status,omitempty"`
 }
 
 // whyEntry is the investigation that dlq_why was asked for.

@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/api"
 	"github.com/postrider/postrider/cmd/internal/httpapi"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/relay"
 )
 
@@ -68,6 +69,9 @@ func (s *Server) addReading() {
 			letters, err := s.ask(ctx, "/dlq/stats", nil)
 			if err != nil {
 				return nil, err
+			}
+			if !access.ActorOf(ctx).Sources.Has(dlq.MainSource) {
+				return json.Marshal(map[string]json.RawMessage{"dlq": letters})
 			}
 			status, err := s.ask(ctx, "/status", nil)
 			if err != nil {
@@ -212,12 +216,13 @@ func (s *Server) show(ctx context.Context, in idInput) (json.RawMessage, error) 
 		return entry, err
 	}
 	var of struct {
-		ID string `json:"dlq_entry_uuid"`
+		ID     string `json:"dlq_entry_uuid"`
+		Source string `json:"source"`
 	}
 	if err := json.Unmarshal(entry, &of); err != nil {
 		return nil, err
 	}
-	return entry, s.cfg.Access.Look(ctx, "payload.show", "entry", of.ID, map[string]any{"via": "mcp"})
+	return entry, s.cfg.Access.Look(ctx, "payload.show", "entry", of.ID, access.Sources{of.Source}, map[string]any{"via": "mcp"})
 }
 
 // why shows a group, or the one that an investigation belongs to.

@@ -33,7 +33,7 @@ type API interface {
 type Access interface {
 	Authenticate(ctx context.Context, token string) (access.Key, error)
 	// Look writes a row of the audit log.
-	Look(ctx context.Context, action, targetType, targetID string, details any) error
+	Look(ctx context.Context, action, targetType, targetID string, sources access.Sources, details any) error
 }
 
 // Actions are the four actions of the outbox, and its numbers for previews.
@@ -169,7 +169,7 @@ func call[In any](s *Server, tool string, within time.Duration, hint func(In) st
 		var result *sdk.CallToolResult
 		var out any
 		if err == nil {
-			result, out, err = do(access.WithActor(ctx, actor), in)
+			result, out, err = do(access.Limited(ctx, actor), in)
 		}
 		s.log.Info("tool call", "tool", tool, "actor", actor.Name, "key_id", actor.KeyID, "request_id", actor.RequestID,
 			"duration_ms", float64(time.Since(began).Microseconds())/1000, "failed", err != nil)
@@ -198,7 +198,7 @@ func (s *Server) actor(ctx context.Context) (access.Actor, error) {
 	if errors.Is(err, access.ErrUnknownKey) {
 		return access.Actor{RequestID: id}, refuse(httpapi.Unauthenticated, "%s", access.ErrUnknownKey)
 	}
-	return access.Actor{Name: k.Name, KeyID: k.ID, RequestID: id, Scopes: k.Scopes}, err
+	return access.Actor{Name: k.Name, KeyID: k.ID, RequestID: id, Scopes: k.Scopes, Sources: k.Sources}, err
 }
 
 // tell turns an error into the text for the client, and logs the rest. within and hint are for a call that took too long.

@@ -117,6 +117,11 @@ func (s *Server) admit(ctx context.Context, in syncInput) error {
 	if !actor.May(scope) {
 		return refuse(httpapi.Forbidden, "%s needs the scope %s, which the key %q does not have", in.Action, scope, actor.Name)
 	}
+	if in.Action != actionDLQStats {
+		if err := httpapi.OwnDatabase.RefuseSources(actor.Sources, actor.Name); err != nil {
+			return err
+		}
+	}
 	switch {
 	case in.Action == actionDLQStats && (in.Limit != 0 || in.Confirm != ""):
 		return refuse(httpapi.Validation, "dlqStats takes neither limit nor confirm")
@@ -231,7 +236,7 @@ func failed(done any, err error) (*sdk.CallToolResult, any, error) {
 
 // note writes a row of the audit log.
 func (s *Server) note(ctx context.Context, q asked, details map[string]any) error {
-	return s.cfg.Access.Look(ctx, "outbox."+string(q.action), "outbox", "", details)
+	return s.cfg.Access.Look(ctx, "outbox."+string(q.action), "outbox", "", access.Sources{dlq.MainSource}, details)
 }
 
 // act does an action.

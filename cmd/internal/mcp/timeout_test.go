@@ -36,10 +36,10 @@ func (s *slow) Cleanup(ctx context.Context, _ relay.CleanupOptions) (relay.Clean
 	return relay.CleanupResult{}, s.wait(ctx)
 }
 
-func (s *slow) DLQStats(ctx context.Context) (dlq.Summary, error)       { return dlq.Summary{}, s.wait(ctx) }
-func (s *slow) Status(ctx context.Context) (relay.Status, error)        { return relay.Status{}, s.wait(ctx) }
-func (s *slow) Guard(next http.Handler) http.Handler                    { return next }
-func (s *slow) Look(context.Context, string, string, string, any) error { return nil }
+func (s *slow) DLQStats(ctx context.Context) (dlq.Summary, error)                       { return dlq.Summary{}, s.wait(ctx) }
+func (s *slow) Status(ctx context.Context) (relay.Status, error)                        { return relay.Status{}, s.wait(ctx) }
+func (s *slow) Guard(next http.Handler) http.Handler                                    { return next }
+func (s *slow) Look(context.Context, string, string, string, access.Sources, any) error { return nil }
 
 func (s *slow) Call(ctx context.Context, _, _ string, _ url.Values, _ any) (any, error) {
 	return nil, s.wait(ctx)
@@ -56,7 +56,7 @@ func TestCallsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := access.WithActor(t.Context(), access.Actor{Name: "a", KeyID: "k", Scopes: []access.Scope{access.Admin}})
+	ctx := access.WithActor(t.Context(), access.Actor{Name: "a", KeyID: "k", Scopes: []access.Scope{access.Admin}, Sources: access.AllSources()})
 	for action, want := range map[relay.Action]string{
 		actionDLQStats:             "longer than 50s; try again",
 		relay.ActionProcessPending: "longer than 50s; call again with a smaller limit",

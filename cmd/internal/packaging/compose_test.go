@@ -44,11 +44,11 @@ func TestComposeMakesTheTopics(t *testing.T) {
 		}
 	}
 	for _, k := range config.Keys() {
-		if slices.Contains([]string{"dlq.topic", "tasks.lifecycle_topic"}, k.String()) {
+		if slices.Contains([]string{"dlq.topic", "dlq.consumer_topic", "tasks.lifecycle_topic"}, k.String()) {
 			want = append(want, k.Default)
 		}
 	}
-	if slices.Sort(made); len(want) != 2 || !slices.Equal(made, slices.Sorted(slices.Values(want))) {
+	if slices.Sort(made); len(want) != 3 || !slices.Equal(made, slices.Sorted(slices.Values(want))) {
 		t.Errorf("it makes %v, want %v", made, want)
 	}
 }

@@ -71,7 +71,7 @@ type Outbox interface {
 
 // Investigations count what was opened; *postgres.Investigations of internal/dlq is one.
 type Investigations interface {
-	OpenedSince(ctx context.Context, since time.Time) (counts []dlq.HourCount, next time.Time, err error)
+	OpenedSince(ctx context.Context, since time.Time) (counts []dlq.SourceCount, next time.Time, err error)
 }
 
 const (
@@ -91,12 +91,18 @@ type Recorder struct {
 	read    time.Time // when the figures were read; zero for never
 	receipt int64     // the newest receipt that was counted
 	opened  time.Time // up to when investigations were counted
-	points  map[Span]map[int64]*Point
+	points  map[Span]map[int64]*step
+}
+
+// step is a point, with the number of investigations that were opened by source.
+type step struct {
+	Point
+	opened map[string]int64
 }
 
 // New returns a Recorder that has read nothing yet.
 func New(outbox Outbox, investigations Investigations) *Recorder {
-	return &Recorder{outbox: outbox, investigations: investigations, turn: make(chan struct{}, 1), points: map[Span]map[int64]*Point{Short: {}, Long: {}}}
+	return &Recorder{outbox: outbox, investigations: investigations, turn: make(chan struct{}, 1), points: map[Span]map[int64]*step{Short: {}, Long: {}}}
 }
 
 // Run reads once a step of the short span until ctx ends, so that each step has its figures without a request. A reading
@@ -110,7 +116,8 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return nil
 }
 
-// Series reads what is new, unless that was done in the last second, and returns the series of a span.
+// Series reads what is new, unless that was done in the last second, and returns the series of a span. Where ctx limits to sources
+// (dlq.WithSources), the investigations of others are not counted.
 func (r *Recorder) Series(ctx context.Context, span Span) (Series, error) {
 	select {
 	case r.turn <- struct{}{}:
@@ -119,11 +126,11 @@ func (r *Recorder) Series(ctx context.Context, span Span) (Series, error) {
 		return Series{}, context.Cause(ctx)
 	}
 	if now := time.Now(); now.Sub(r.read) >= freshFor {
-		if err := r.readAt(ctx, now); err != nil {
+		if err := r.readAt(ctx, now); err != nil { // counts come by source, whatever ctx limits to
 			return Series{}, err
 		}
 	}
-	return r.seriesAt(span, r.read), nil
+	return r.seriesAt(span, r.read, dlq.SourcesOf(ctx)), nil
 }
 
 func (r *Recorder) readAt(ctx context.Context, now time.Time) error {
@@ -145,40 +152,53 @@ func (r *Recorder) readAt(ctx context.Context, now time.Time) error {
 	}
 	r.read, r.receipt, r.opened = now, receipt, next
 	for _, c := range delivered {
-		r.change(c.At, func(p *Point) { p.Delivered += c.Count })
+		r.change(c.At, func(p *step) { p.Delivered += c.Count })
 	}
 	for _, c := range opened {
-		r.change(c.Hour, func(p *Point) { p.Opened += c.Opened })
+		r.change(c.Minute, func(p *step) {
+			if p.opened == nil {
+				p.opened = map[string]int64{}
+			}
+			p.opened[c.Source] += c.Opened
+		})
 	}
-	r.change(now, func(p *Point) {
+	r.change(now, func(p *step) {
 		p.Looked, p.Oldest, p.Waiting = true, max(p.Oldest, status.OldestDueSeconds), max(p.Waiting, status.Waiting())
 	})
 	for span, points := range r.points {
 		before := now.Add(-span.Length() - span.Step()).Unix()
-		maps.DeleteFunc(points, func(at int64, _ *Point) bool { return at < before })
+		maps.DeleteFunc(points, func(at int64, _ *step) bool { return at < before })
 	}
 	return nil
 }
 
 // change changes the point of a time in each span.
-func (r *Recorder) change(at time.Time, change func(*Point)) {
+func (r *Recorder) change(at time.Time, change func(*step)) {
 	for span, points := range r.points {
 		from := at.Truncate(span.Step())
 		p := points[from.Unix()]
 		if p == nil {
-			p = &Point{At: from}
+			p = &step{Point: Point{At: from}}
 			points[from.Unix()] = p
 		}
 		change(p)
 	}
 }
 
-// seriesAt is the series of a span up to a time.
-func (r *Recorder) seriesAt(span Span, now time.Time) Series {
+// seriesAt is the series of a span up to a time, with what was opened at some sources; nil is all.
+func (r *Recorder) seriesAt(span Span, now time.Time, sources []string) Series {
 	s := Series{At: now, From: now.Add(-span.Length()).Truncate(span.Step()), To: now.Truncate(span.Step())}
 	for _, p := range r.points[span] {
 		if !p.At.Before(s.From) && p.At.Before(s.To) {
-			s.Points = append(s.Points, *p)
+			point := p.Point
+			for source, n := range p.opened {
+				if sources == nil || slices.Contains(sources, source) {
+					point.Opened += n
+				}
+			}
+			if point != (Point{At: p.At}) { // what happened was at other sources
+				s.Points = append(s.Points, point)
+			}
 		}
 	}
 	slices.SortFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })

@@ -15,7 +15,7 @@ import (
 type database struct {
 	status    relay.Status
 	delivered []relay.TimeCount
-	opened    []dlq.HourCount
+	opened    []dlq.SourceCount
 	broken    error // of the count of investigations
 	asked     int
 	receipts  []int64 // the numbers that it was asked to go on from
@@ -28,7 +28,7 @@ func (d *database) Delivered(_ context.Context, after int64, _ time.Time) (int64
 	return after + 1, d.delivered, nil
 }
 
-func (d *database) OpenedSince(_ context.Context, since time.Time) ([]dlq.HourCount, time.Time, error) {
+func (d *database) OpenedSince(_ context.Context, since time.Time) ([]dlq.SourceCount, time.Time, error) {
 	return d.opened, since.Add(time.Second), d.broken
 }
 
@@ -46,7 +46,7 @@ func TestSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now() // at a whole minute, in the bubble
 		d := &database{status: relay.Status{Pending: 3, Parked: 4, Scheduled: 5, Failed: 9, OldestDueSeconds: 60},
-			delivered: []relay.TimeCount{{At: began.Add(-10 * time.Minute), Count: 20}}, opened: []dlq.HourCount{{Hour: began.Add(-10 * time.Minute), Opened: 2}}}
+			delivered: []relay.TimeCount{{At: began.Add(-10 * time.Minute), Count: 20}}, opened: []dlq.SourceCount{{Minute: began.Add(-10 * time.Minute), Source: "main", Opened: 2}}}
 		r := New(d, d)
 		if s := read(t, r, Short); len(s.Points) != 1 || s.Points[0] != (Point{At: began.Add(-10 * time.Minute), Delivered: 20, Opened: 2}) {
 			t.Fatalf("the step that has not ended is there, or what came before is not: %+v", s.Points)

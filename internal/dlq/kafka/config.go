@@ -51,6 +51,11 @@ type Config struct {
 	// Group is the consumer group; collectors of one group share the partitions.
 	// Defaults to "postrider-collector".
 	Group string
+	// Desk is the identity of the desk. Commits say it, and a group with commits of another desk is not joined: Poll returns an error
+	// that wraps ErrOtherDesk. Defaults to none, then commits say nothing and every group is joined.
+	Desk string
+	// EarlierDesks are desks whose group this one takes over. Defaults to none.
+	EarlierDesks []string
 	// MaxRecords is how many records a Poll returns at most; fewer where the client has no more. What it has is bounded
 	// by bytes: one answer of each broker, of 50 MB unless Options say otherwise. Defaults to 4000.
 	MaxRecords int
@@ -100,7 +105,7 @@ func (c Config) validate() error {
 }
 
 // options are the client's. Ours come last, so that they win.
-func (c Config) options(adjust adjustFunc) []kgo.Opt {
+func (c Config) options(adjust adjustFunc, m *membership) []kgo.Opt {
 	opts := append([]kgo.Opt{
 		kgo.ClientID(c.Group),
 		kgo.WithLogger(kgolog.New(c.Logger)),
@@ -108,10 +113,13 @@ func (c Config) options(adjust adjustFunc) []kgo.Opt {
 		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.FetchMaxWait(fetchMaxWait),
 	}, c.Options...)
+	if m.desk == "" {
+		opts = append(opts, kgo.ConsumeTopics(c.Topics...))
+	}
 	return append(opts,
 		kgo.SeedBrokers(c.Brokers...),
-		kgo.ConsumeTopics(c.Topics...),
-		kgo.ConsumerGroup(c.Group),
+		kgo.ConsumerGroup(c.Group), // which is joined when there are topics
+		kgo.OnOffsetsFetched(m.fetched),
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
 		// A collector that died without leaving gives its partitions up after this, not after the default

@@ -26,7 +26,10 @@ type Source struct {
 	log       *slog.Logger
 	positions *positions
 	discovery *discovery
-	missed    prometheus.Counter
+	// topics are read from the time on that member is admitted to the group.
+	topics []string
+	member *membership
+	missed prometheus.Counter
 	// epochs are the leader epochs of the last Poll's newest records, for the commit.
 	epochs map[partition]int32
 	// deleted topics were found to be no longer what was subscribed to.
@@ -48,7 +51,7 @@ func NewSource(cfg Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter source: %w", err)
 	}
-	s := &Source{group: cfg.Group, max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(), discovery: found,
+	s := &Source{topics: cfg.Topics, member: newMembership(cfg), group: cfg.Group, max: cfg.MaxRecords, log: cfg.Logger, positions: newPositions(), discovery: found,
 		epochs: map[partition]int32{}, deleted: map[string]struct{}{}}
 	s.missed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "postrider_collector_missed_offsets_total",
@@ -59,7 +62,7 @@ func NewSource(cfg Config) (*Source, error) {
 			return nil, fmt.Errorf("dead-letter source: register metrics: %w", err)
 		}
 	}
-	client, err := kgo.NewClient(cfg.options(s.positions.adjust)...)
+	client, err := kgo.NewClient(cfg.options(s.positions.adjust, s.member)...)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter source: %w", err)
 	}
@@ -72,6 +75,9 @@ func NewSource(cfg Config) (*Source, error) {
 // client mends by itself (leaders that move, brokers away, topics that do not exist yet) are no errors.
 // When ctx ends, its error is returned and nothing else.
 func (s *Source) Poll(ctx context.Context) ([]dlq.Record, error) {
+	if err := s.admit(ctx); err != nil {
+		return nil, err
+	}
 	s.resubscribe()
 	for {
 		s.discover(ctx)
@@ -176,7 +182,7 @@ func (s *Source) Commit(ctx context.Context, records []dlq.Record) error {
 	for _, r := range last {
 		commits = append(commits, r)
 	}
-	if err := s.client.CommitRecords(ctx, commits...); err != nil {
+	if err := s.client.CommitRecords(s.member.sign(ctx), commits...); err != nil {
 		return fmt.Errorf("dead-letter source: commit offsets: %w", err)
 	}
 	for at := range last {

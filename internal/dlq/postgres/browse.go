@@ -92,7 +92,13 @@ func find(ctx context.Context, tx pgx.Tx, q dlq.Search, b bounds) (page dlq.Page
 		s.page = s.page[:q.Filter.Limit]
 		page.Next = cursor(q, s.page[len(s.page)-1])
 	} else if s.end != nil {
-		page.Next, page.Incomplete = cursor(q, *s.end), true
+		end := *s.end
+		if dlq.SourcesOf(ctx) != nil { // it may be of another source: its id is not told, and its moment is looked at once more
+			if end.ID = uuid.Max; q.Ascending {
+				end.ID = uuid.Nil
+			}
+		}
+		page.Next, page.Incomplete = cursor(q, end), true
 	}
 	page.Total, page.TotalExact = s.total, s.exact
 	return page, column(s.page, func(f found) uuid.UUID { return f.ID }), nil
@@ -104,16 +110,16 @@ func wordOrText(ctx context.Context, tx pgx.Tx, f dlq.Filter) (dlq.Filter, error
 	if f.Word == "" {
 		return f, nil
 	}
-	ids, err := groupsOf(ctx, tx, f.Word, "")
+	ids, err := groupsOf(ctx, tx, f.Word, dlq.SourcesOf(ctx))
 	if err == nil && len(ids) == 0 {
 		f.Word, f.Message = "", f.Word
 	}
 	return f, err
 }
 
-// groupsOf are the groups that have a reason and are of a source, where these are not empty; not nil.
-func groupsOf(ctx context.Context, tx pgx.Tx, word, source string) ([]uuid.UUID, error) {
-	rows, err := tx.Query(ctx, groupWord, strings.ToLower(word), source)
+// groupsOf are the groups that have a reason, where it is not empty, and are of the sources, where these are not nil; not nil.
+func groupsOf(ctx context.Context, tx pgx.Tx, word string, sources []string) ([]uuid.UUID, error) {
+	rows, err := tx.Query(ctx, groupWord, strings.ToLower(word), sources)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +129,12 @@ func groupsOf(ctx context.Context, tx pgx.Tx, word, source string) ([]uuid.UUID,
 // limit sets the groups that the search is limited to, and the investigations of an event, which are few. All investigations of a
 // group are of one source.
 func (s *search) limit(ctx context.Context) error {
+	sources := dlq.OnlySource(ctx, s.Filter.Source)
 	if s.Filter.Group != uuid.Nil {
 		s.within = []uuid.UUID{s.Filter.Group}
 	}
 	if s.Filter.EventID != uuid.Nil {
-		rows, err := s.tx.Query(ctx, entryAbout, s.Filter.EventID, s.Filter.Source)
+		rows, err := s.tx.Query(ctx, entryAbout, s.Filter.EventID, sources)
 		if err != nil {
 			return err
 		}
@@ -135,10 +142,10 @@ func (s *search) limit(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.Filter.Word == "" && (s.Filter.Source == "" || s.about != nil) {
+	if s.Filter.Word == "" && (sources == nil || s.about != nil) {
 		return nil
 	}
-	ids, err := groupsOf(ctx, s.tx, s.Filter.Word, s.Filter.Source)
+	ids, err := groupsOf(ctx, s.tx, s.Filter.Word, sources)
 	switch {
 	case err != nil:
 		return err
@@ -220,6 +227,13 @@ func (d *Investigations) show(ctx context.Context, tx pgx.Tx, id uuid.UUID) (det
 	}
 	if err := d.markHeld(ctx, tx, one, events); err != nil {
 		return detail, err
+	}
+	if dlq.SourcesOf(ctx) != nil {
+		seen, err := seenAmong(ctx, tx, dlq.AnOperation, column(detail.Operations, func(t dlq.Treatment) uuid.UUID { return t.Operation }))
+		if err != nil {
+			return detail, err
+		}
+		detail.Operations = slices.DeleteFunc(detail.Operations, func(t dlq.Treatment) bool { return !slices.Contains(seen, t.Operation) })
 	}
 	detail.Entry = one[0]
 	if detail.Status == dlq.Pending && detail.Subject.Type != dlq.SubjectTask {

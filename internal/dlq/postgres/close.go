@@ -153,6 +153,10 @@ func nameOrigins(ctx context.Context, tx pgx.Tx, audit Auditor, opened []*openin
 	if err != nil || len(closed) == 0 || audit == nil {
 		return err
 	}
-	return audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{
+	sources, err := sourcesOfEntries(ctx, tx, closed)
+	if err != nil {
+		return err
+	}
+	return audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", sources, map[string]any{
 		"entries": closed, "after": dlq.Cancelled, "because": "redriven, and given up again: another investigation goes on"})
 }

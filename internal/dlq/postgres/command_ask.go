@@ -19,8 +19,8 @@ const (
 	// answerPatience is how long a person's request waits for the answers of sources. After that it says that they were asked.
 	answerPatience = 2 * time.Second
 	// answerFirst and answerLast bound the pauses between two looks for them.
-	answerFirst = 10 * time.Millisecond
-	answerLast  = 100 * time.Millisecond
+	answerFirst = 5 * time.Millisecond
+	answerLast  = 20 * time.Millisecond
 )
 
 // sourceRequest is what a source is told of a redrive beside what the stored letter says.
@@ -70,14 +70,26 @@ func askSources(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) ([]uuid.UUID
 	return commands, translate(doing, err)
 }
 
-// skipAway skips the messages whose source is away, unless an operation asks: a person is told so at once.
+// skipAway skips the messages whose source is forgotten, and the ones whose source is away, unless an operation asks, or a
+// person who waits: others are told so at once.
 func skipAway(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
-	if p.Request.Operation != uuid.Nil {
-		return nil
-	}
 	sources := column(p.OfSources(), func(c *dlq.Candidate) string { return c.Source })
 	slices.Sort(sources)
 	if sources = slices.Compact(sources); len(sources) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, sourceForgotten, sources)
+	if err != nil {
+		return translate("look for forgotten sources", err)
+	}
+	forgotten, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return translate("look for forgotten sources", err)
+	}
+	for _, source := range forgotten {
+		p.SkipForgotten(source)
+	}
+	if p.Request.Operation != uuid.Nil || p.Request.Wait > 0 {
 		return nil
 	}
 	now := time.Now()
@@ -90,10 +102,15 @@ func skipAway(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
 
 // awaitAnswers waits for what sources answer, and puts it into the result of a redrive. Without an answer the redrive goes on: the
 // result says that its source was asked.
-func (r *Redriver) awaitAnswers(ctx context.Context, commands []uuid.UUID, done *dlq.Requeued) {
-	ctx, cancel := context.WithTimeout(ctx, r.patience)
+func (r *Redriver) awaitAnswers(ctx context.Context, wait time.Duration, commands []uuid.UUID, done *dlq.Requeued) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(wait, r.patience))
 	defer cancel()
 	for pause := answerFirst; len(done.Asked) > 0; pause = min(2*pause, answerLast) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
 		rows, err := r.pool.Query(ctx, commandWait, commands)
 		if err != nil {
 			return
@@ -102,11 +119,6 @@ func (r *Redriver) awaitAnswers(ctx context.Context, commands []uuid.UUID, done 
 		var answer, detail string
 		if _, err := pgx.ForEachRow(rows, []any{&entry, &answer, &detail}, func() error { done.Answer(entry, answer, detail); return nil }); err != nil {
 			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
 		}
 	}
 }

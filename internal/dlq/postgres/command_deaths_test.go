@@ -18,12 +18,12 @@ import (
 // late is a call of outbox_obey that its sender has made ready, and sends when the test says so.
 func (c *commanding) late() func() {
 	c.t.Helper()
-	commands := pgtest.Column[string](c.t, c.subject.pool, commandUnanswered, "orders", 500, 1<<20)
+	made := c.call()
 	return func() {
 		c.t.Helper()
-		answers, err := obey(c.t.Context(), c.source, deskName, commands)
+		answers, err := obey(c.t.Context(), c.source, made)
 		if err == nil {
-			err = c.note(answers)
+			err = c.note(made, answers)
 		}
 		if err != nil {
 			c.t.Error(err)
@@ -31,13 +31,26 @@ func (c *commanding) late() func() {
 	}
 }
 
-func (c *commanding) note(answers []answered) error {
+// call is what is sent next.
+func (c *commanding) call() call {
+	c.t.Helper()
+	made := call{desk: deskName, source: "orders"}
+	if err := c.Confirm(c.t.Context(), "orders", c.source); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.draw(c.t.Context(), &made); err != nil {
+		c.t.Fatal(err)
+	}
+	return made
+}
+
+func (c *commanding) note(made call, answers []answered) error {
 	tx, err := c.subject.pool.Begin(c.t.Context())
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback(c.t.Context()) //nolint:errcheck // after a commit nothing is left
-	if err := noteAnswers(c.t.Context(), tx, answers); err != nil {
+	if err := noteAnswers(c.t.Context(), tx, made, answers); err != nil {
 		return err
 	}
 	return tx.Commit(c.t.Context())
@@ -90,7 +103,7 @@ func TestEveryDeathActsOnce(t *testing.T) {
 		},
 		"the answer is not noted": func(c *commanding) {
 			c.redrive(c.pendingEntries()...)
-			if _, err := obey(c.t.Context(), c.source, deskName, pgtest.Column[string](c.t, c.subject.pool, commandUnanswered, "orders", 500, 1<<20)); err != nil {
+			if _, err := obey(c.t.Context(), c.source, c.call()); err != nil {
 				c.t.Fatal(err)
 			}
 		},

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,23 +39,21 @@ type SentCommands struct {
 func (r *Redriver) SendCommands(ctx context.Context, desk, source string, database *pgxpool.Pool) (sent SentCommands, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	var commands []string
-	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, commandUnanswered, source, commandsAtOnce, commandBytes)
-		if err != nil {
-			return translate("read commands", err)
-		}
-		commands, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return translate("read commands", err)
-	})
-	if err != nil || len(commands) == 0 {
+	c := call{desk: desk, source: source}
+	if due, err := r.SourcesDue(ctx, []string{source}); err != nil || len(due) == 0 {
 		return sent, err
 	}
-	answers, err := obey(ctx, database, desk, commands)
+	if err := r.Confirm(ctx, source, database); err != nil {
+		return sent, err
+	}
+	if err := r.draw(ctx, &c); err != nil || len(c.commands) == 0 {
+		return sent, err
+	}
+	answers, err := obey(ctx, database, c)
 	if err != nil {
 		return sent, fmt.Errorf("source %s: %w", source, err)
 	}
-	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error { return noteAnswers(ctx, tx, answers) })
+	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error { return noteAnswers(ctx, tx, c, answers) })
 	if err != nil {
 		return sent, err
 	}
@@ -67,6 +66,32 @@ func (r *Redriver) SendCommands(ctx context.Context, desk, source string, databa
 	return sent, nil
 }
 
+// call is one call of outbox_obey.
+type call struct {
+	desk, source string
+	// number is drawn for it; answered is the highest number whose answers were noted before.
+	number, answered int64
+	commands         []string
+}
+
+// draw draws the number of a call, and reads what it is to send. Without commands no number is drawn.
+func (r *Redriver) draw(ctx context.Context, c *call) error {
+	return transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, commandUnanswered, c.source, commandsAtOnce, commandBytes)
+		if err != nil {
+			return translate("read commands", err)
+		}
+		if c.commands, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(c.commands) == 0 {
+			return translate("read commands", err)
+		}
+		err = tx.QueryRow(ctx, sourceDraw, c.source).Scan(&c.number, &c.answered)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errSourceMoved // it was stopped meanwhile
+		}
+		return translate("draw the number of a call", err)
+	})
+}
+
 // answered is what a source said of a command.
 type answered struct {
 	command uuid.UUID
@@ -76,16 +101,16 @@ type answered struct {
 }
 
 // obey sends commands to a source.
-func obey(ctx context.Context, database *pgxpool.Pool, desk string, commands []string) ([]answered, error) {
+func obey(ctx context.Context, database *pgxpool.Pool, c call) ([]answered, error) {
 	ctx, cancel := context.WithTimeout(ctx, obeyLimit)
 	defer cancel()
-	answers := make([]answered, len(commands))
-	for i, text := range commands {
+	answers := make([]answered, len(c.commands))
+	for i, text := range c.commands {
 		if err := json.Unmarshal([]byte(text), &struct{ Command *uuid.UUID }{&answers[i].command}); err != nil {
 			return nil, fmt.Errorf("read a command: %w", err)
 		}
 	}
-	rows, err := database.Query(ctx, outboxObey, desk, "["+strings.Join(commands, ",")+"]")
+	rows, err := database.Query(ctx, outboxObey, c.desk, "["+strings.Join(c.commands, ",")+"]", c.number, c.answered)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +132,12 @@ func obey(ctx context.Context, database *pgxpool.Pool, desk string, commands []s
 	return answers, err
 }
 
-// noteAnswers writes what a source said.
-func noteAnswers(ctx context.Context, tx pgx.Tx, answers []answered) error {
+// noteAnswers writes what a source said, and that the call is answered.
+func noteAnswers(ctx context.Context, tx pgx.Tx, c call, answers []answered) error {
 	const doing = "note what a source answered"
+	if _, err := tx.Exec(ctx, sourceHeard, c.source, c.number); err != nil {
+		return translate(doing, err)
+	}
 	rows, err := tx.Query(ctx, commandAnswer,
 		column(answers, func(a answered) uuid.UUID { return a.command }),
 		column(answers, func(a answered) string { return a.answer }),
@@ -150,6 +178,9 @@ func (r *Redriver) SourcesDue(ctx context.Context, sources []string) (due []stri
 
 // FollowSource is Follow for the redrives that a source carries: its database says how their events stand.
 func (r *Redriver) FollowSource(ctx context.Context, source string, database *pgxpool.Pool, limit int, resolve bool) (dlq.Followed, error) {
+	if err := r.Confirm(ctx, source, database); err != nil {
+		return dlq.Followed{}, err
+	}
 	cursor, _ := r.followed.LoadOrStore(source, &redriveCursor{})
 	return r.followAll(ctx, following{source, database, cursor.(*redriveCursor)}, limit, resolve)
 }
@@ -181,7 +212,7 @@ func eachWaiting(ctx context.Context, tx pgx.Tx, sources []string, f func(w dlq.
 func (r *Redriver) Commands(ctx context.Context, f dlq.CommandFilter) (all []dlq.SourceCommand, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	rows, err := r.pool.Query(ctx, commandList, f.Before, f.Limit, f.Source, string(f.State))
+	rows, err := r.pool.Query(ctx, commandList, f.Before, f.Limit, dlq.OnlySource(ctx, f.Source), string(f.State))
 	if err != nil {
 		return nil, translate("list commands", err)
 	}

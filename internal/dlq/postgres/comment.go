@@ -59,7 +59,11 @@ func (d *Investigations) AddComment(ctx context.Context, n dlq.NewComment) (c dl
 		if err := tx.QueryRow(ctx, commentInsert, nullUUID(n.Thread.Entry), nullUUID(n.Thread.Group), n.Actor, c.AuthorID, n.Text).Scan(&c.ID, &c.CreatedAt); err != nil {
 			return commentRefused(n.Thread.String(), "write a comment", err)
 		}
-		return d.audit.Audit(ctx, tx, n.Actor, commentAction(kind), kind, id.String(), map[string]any{"comment": c.ID})
+		sources, err := sourcesOfThread(ctx, tx, n.Thread)
+		if err != nil {
+			return err
+		}
+		return d.audit.Audit(ctx, tx, n.Actor, commentAction(kind), kind, id.String(), sources, map[string]any{"comment": c.ID})
 	})
 	return c, err
 }
@@ -84,7 +88,11 @@ func (d *Investigations) DeleteComment(ctx context.Context, t dlq.Thread, commen
 		if !deleted {
 			return nil
 		}
-		return d.audit.Audit(ctx, tx, actor, commentAction(kind)+"_delete", kind, id.String(), map[string]any{"comment": comment})
+		sources, err := sourcesOfThread(ctx, tx, t)
+		if err != nil {
+			return err
+		}
+		return d.audit.Audit(ctx, tx, actor, commentAction(kind)+"_delete", kind, id.String(), sources, map[string]any{"comment": comment})
 	})
 	return c, err
 }

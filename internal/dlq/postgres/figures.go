@@ -30,7 +30,7 @@ func (d *Investigations) GroupHours(ctx context.Context, groups []uuid.UUID) (ma
 func (d *Investigations) GroupStates(ctx context.Context) (groups map[dlq.GroupState]int64, pending int64, err error) {
 	groups = map[dlq.GroupState]int64{}
 	return groups, pending, d.readPlanned(ctx, "count groups", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, groupStates)
+		rows, err := tx.Query(ctx, groupStates, dlq.SourcesOf(ctx))
 		if err != nil {
 			return err
 		}
@@ -44,6 +44,9 @@ func (d *Investigations) GroupStates(ctx context.Context) (groups map[dlq.GroupS
 // Groups returns groups by their ids, in the order of the ids. An unknown id is left out.
 func (d *Investigations) Groups(ctx context.Context, ids []uuid.UUID) (groups []dlq.Group, err error) {
 	return groups, d.readByKey(ctx, "groups", func(ctx context.Context, tx pgx.Tx) (err error) {
+		if ids, err = seenAmong(ctx, tx, dlq.AGroup, ids); err != nil {
+			return err
+		}
 		groups, err = readGroups(ctx, tx, ids)
 		return err
 	})
@@ -52,6 +55,9 @@ func (d *Investigations) Groups(ctx context.Context, ids []uuid.UUID) (groups []
 // PendingOf is how many investigations about subjects of a type are pending.
 func (d *Investigations) PendingOf(ctx context.Context, t dlq.SubjectType) (n int64, err error) {
 	return n, d.readPlanned(ctx, "count pending investigations", func(ctx context.Context, tx pgx.Tx) error {
+		if sources := dlq.SourcesOf(ctx); sources != nil {
+			return tx.QueryRow(ctx, pendingOf, t, sources).Scan(&n)
+		}
 		var counters int64
 		return tx.QueryRow(ctx, searchKinds, dlq.Pending, "", t).Scan(&n, &counters)
 	})
@@ -60,17 +66,23 @@ func (d *Investigations) PendingOf(ctx context.Context, t dlq.SubjectType) (n in
 // openedAtOnce is how many investigations one OpenedSince counts.
 const openedAtOnce = 20_000
 
-// OpenedSince counts by the minute the investigations that were opened after a time, the oldest first, and returns the time
-// to go on from.
-func (d *Investigations) OpenedSince(ctx context.Context, since time.Time) (counts []dlq.HourCount, next time.Time, err error) {
+// OpenedSince counts by minute and source the investigations that were opened after a time, the oldest first, and returns the
+// time to go on from.
+func (d *Investigations) OpenedSince(ctx context.Context, since time.Time) (counts []dlq.SourceCount, next time.Time, err error) {
 	next = since
 	return counts, next, d.readPlanned(ctx, "opened investigations", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, openedSince, since, openedAtOnce)
 		if err != nil {
 			return err
 		}
-		var c dlq.HourCount
-		_, err = pgx.ForEachRow(rows, []any{&c.Hour, &c.Opened, &next}, func() error { counts = append(counts, c); return nil })
+		var c dlq.SourceCount
+		var newest time.Time
+		_, err = pgx.ForEachRow(rows, []any{&c.Minute, &c.Source, &c.Opened, &newest}, func() error {
+			if counts = append(counts, c); newest.After(next) {
+				next = newest
+			}
+			return nil
+		})
 		return err
 	})
 }
@@ -93,7 +105,11 @@ func (d *Investigations) Messages(ctx context.Context, entries []uuid.UUID) (map
 // AllClosed reports whether all of the investigations that are there are closed. It is false where none is there.
 func (d *Investigations) AllClosed(ctx context.Context, entries []uuid.UUID) (closed bool, err error) {
 	return closed, d.readByKey(ctx, "whether investigations are closed", func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, entryAllClosed, entries).Scan(&closed)
+		seen, err := seenAmong(ctx, tx, dlq.AnEntry, entries)
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, entryAllClosed, seen).Scan(&closed)
 	})
 }
 

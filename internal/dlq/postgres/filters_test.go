@@ -68,7 +68,7 @@ func TestFiltersOfLettersAreOneEverywhere(t *testing.T) {
 	if page, err := d.Find(t.Context(), dlq.Search{Filter: dlq.Filter{EventID: event, Source: dlq.MainSource}}); err != nil || page.Total != 1 || len(page.Entries) != 1 {
 		t.Errorf("an event of the desk's own outbox: %+v, %v", page, err)
 	}
-	if plan := explainAs(t, r, beginRead, []any{entryAbout, event, ""}); !strings.Contains(plan, "dlq_letter_event") {
+	if plan := explainAs(t, r, beginRead, []any{entryAbout, event, nil}); !strings.Contains(plan, "dlq_letter_event") {
 		t.Errorf("letters of an event:\n%s", plan)
 	}
 	later := time.Now().Add(time.Minute)

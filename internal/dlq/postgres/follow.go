@@ -272,7 +272,11 @@ func (r *Redriver) resolveDelivered(ctx context.Context, tx pgx.Tx, ended []dlq.
 	if err != nil || len(closed) == 0 {
 		return err
 	}
-	return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", map[string]any{"entries": closed, "because": "redriven, and delivered"})
+	sources, err := sourcesOfEntries(ctx, tx, closed)
+	if err != nil {
+		return err
+	}
+	return r.audit.Audit(ctx, tx, "postrider", "dlq.resolve", "entry", "", sources, map[string]any{"entries": closed, "because": "redriven, and delivered"})
 }
 
 // diedAgain returns the redrives whose message a consumer group gave up again, as far as its letter is here: true if

@@ -53,7 +53,7 @@ func (d *Investigations) ListGroups(ctx context.Context, q dlq.GroupSearch) (dlq
 // listGroups reads a page of groups behind a place.
 func listGroups(ctx context.Context, tx pgx.Tx, q dlq.GroupSearch, place pgtype.Int8, after pgtype.UUID) (page dlq.GroupPage, err error) {
 	list := (&search{Search: dlq.Search{Ascending: q.Ascending}}).directed(groupList)
-	rows, err := tx.Query(ctx, list, q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text), q.OrderBy, place, after, q.Limit+1, q.Source)
+	rows, err := tx.Query(ctx, list, q.State, q.Topic, q.ErrorCode, q.Assignee, pattern(q.Text), q.OrderBy, place, after, q.Limit+1, dlq.OnlySource(ctx, q.Source))
 	if err != nil {
 		return page, err
 	}
@@ -209,7 +209,7 @@ func (d *Investigations) ChangeGroup(ctx context.Context, id uuid.UUID, c dlq.Gr
 		if until.Valid {
 			details["muted_until"] = until.Time.UTC().Format(time.RFC3339)
 		}
-		if err := d.audit.Audit(ctx, tx, c.Actor, action, "group", id.String(), details); err != nil {
+		if err := d.audit.Audit(ctx, tx, c.Actor, action, "group", id.String(), []string{g.Source}, details); err != nil {
 			return err
 		}
 		g, err = oneGroup(ctx, tx, id)
@@ -235,7 +235,8 @@ func (d *Investigations) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.G
 	var done dlq.ResolvedGroup
 	return done, d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		done = dlq.ResolvedGroup{Until: r.Until}
-		if _, err := oneGroup(ctx, tx, id); err != nil {
+		g, err := oneGroup(ctx, tx, id)
+		if err != nil {
 			return err
 		}
 		if r.Until.IsZero() {
@@ -262,7 +263,7 @@ func (d *Investigations) ResolveGroup(ctx context.Context, id uuid.UUID, r dlq.G
 		if done.Closed == 0 {
 			return nil
 		}
-		return d.audit.Audit(ctx, tx, r.Actor, "group.resolve", "group", id.String(), auditEvents(map[string]any{
+		return d.audit.Audit(ctx, tx, r.Actor, "group.resolve", "group", id.String(), []string{g.Source}, auditEvents(map[string]any{
 			"closed": done.Closed, "entries": closed, "left": done.Left, "status": r.Status, "until": done.Until.UTC().Format(time.RFC3339Nano)}, released))
 	})
 }

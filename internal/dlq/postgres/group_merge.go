@@ -34,7 +34,7 @@ func (d *Investigations) MergeGroups(ctx context.Context, m dlq.GroupMerge) (don
 			return err
 		}
 		done.Left = rest.Entries
-		return d.audit.Audit(ctx, tx, m.Actor, "group.merge", "group", m.Group.String(),
+		return d.audit.Audit(ctx, tx, m.Actor, "group.merge", "group", m.Group.String(), []string{rest.Source},
 			map[string]any{"into": m.Into, "moved": done.Moved, "left": done.Left})
 	})
 	return done, err
@@ -81,7 +81,7 @@ func (d *Investigations) SplitGroup(ctx context.Context, s dlq.GroupSplit) (grou
 				return err
 			}
 			groups = append(groups, g)
-			if err := d.audit.Audit(ctx, tx, s.Actor, "group.split", "group", s.Group.String(),
+			if err := d.audit.Audit(ctx, tx, s.Actor, "group.split", "group", s.Group.String(), []string{g.Source},
 				map[string]any{"into": id, "entries": p.Entries}); err != nil {
 				return err
 			}

@@ -316,7 +316,7 @@ func TestGroupsAreReadOnce(t *testing.T) {
 			return int(page.Total), err
 		},
 		"the numbers": func(tx pgx.Tx) (n int, err error) {
-			rows, err := tx.Query(t.Context(), groupStates)
+			rows, err := tx.Query(t.Context(), groupStates, nil)
 			if err != nil {
 				return 0, err
 			}

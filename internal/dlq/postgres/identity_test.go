@@ -55,7 +55,12 @@ func TestARedriveKeepsItsIdentity(t *testing.T) {
 			if l.FirstSentAs() != c.of || l.FailedGroup() != c.group {
 				t.Errorf("%s: a replay sends it as %s, for %q", name, l.FirstSentAs(), l.FailedGroup())
 			}
-			entry := r.record(l)
+			var entry uuid.UUID
+			if l.Subject.Type == dlq.SubjectEvent {
+				entry = r.die(1, nil)
+			} else {
+				entry = r.record(l)
+			}
 			done, err := r.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Target: "elsewhere", Actor: "ada"})
 			if err != nil || len(done.Entries) != 1 {
 				t.Fatalf("%s: %+v, %v", name, done, err)

@@ -50,8 +50,8 @@ func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change)
 	err := d.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var before dlq.Status
 		var since *time.Time
-		var by, assignee string
-		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before, &since, &by, &assignee); errors.Is(err, pgx.ErrNoRows) {
+		var by, assignee, source string
+		if err := tx.QueryRow(ctx, entryStatus, id).Scan(&before, &since, &by, &assignee, &source); errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
 		} else if err != nil {
 			return translate(doing, err)
@@ -92,7 +92,7 @@ func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change)
 				return err
 			}
 		}
-		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), auditEvents(map[string]any{
+		return d.audit.Audit(ctx, tx, c.Actor, action, "entry", id.String(), []string{source}, auditEvents(map[string]any{
 			"before": before, "after": after, "notes": c.Notes != nil, "metadata": c.Metadata != nil, "assignee": c.Assignee}, released))
 	})
 	if err != nil {
@@ -198,6 +198,10 @@ func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.
 		if err := allThere(p.Entries, found); err != nil {
 			return err
 		}
+		sources, err := sourcesOfEntries(ctx, tx, found) // while they are there
+		if err != nil {
+			return err
+		}
 		gone, holding, released, err := purgeEntries(ctx, tx, d.exceptions, found, p.ReleaseKeys)
 		if err != nil {
 			return err
@@ -216,7 +220,7 @@ func (d *Investigations) purge(ctx context.Context, p dlq.Purge, entries []uuid.
 		} else if len(p.Entries) == 1 {
 			target = p.Entries[0].String()
 		}
-		return d.audit.Audit(ctx, tx, p.Actor, "dlq.purge", "entry", target, details)
+		return d.audit.Audit(ctx, tx, p.Actor, "dlq.purge", "entry", target, sources, details)
 	})
 	if err != nil {
 		return dlq.Purged{}, err

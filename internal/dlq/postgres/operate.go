@@ -149,7 +149,7 @@ func (r *Redriver) treatItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, i
 
 func (r *Redriver) redriveItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, there []uuid.UUID, b *dlq.OperationBatch, span *redriveSpan) error {
 	ctx = span.begin(ctx, r.tracer, len(there), o.Options.Target, o.UUID)
-	plan, err := planRedrive(ctx, tx, operationRequest(o.UUID, o.Actor, o.Options, there))
+	plan, err := r.planRedrive(ctx, tx, operationRequest(o.UUID, o.Actor, o.Options, there))
 	if err != nil {
 		return err
 	}
@@ -210,5 +210,5 @@ func (r *Redriver) writeItems(ctx context.Context, tx pgx.Tx, o dlq.Operation, r
 		done := slices.DeleteFunc(slices.Clone(treated), func(i dlq.Item) bool { return i.State != dlq.ItemDone })
 		details["entries"] = column(done, func(i dlq.Item) uuid.UUID { return i.Entry })
 	}
-	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), details)
+	return r.audit.Audit(ctx, tx, o.Actor, action, "operation", o.UUID.String(), o.Sources, details)
 }

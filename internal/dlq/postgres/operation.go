@@ -22,7 +22,7 @@ func scanOperation(row pgx.CollectableRow) (o dlq.Operation, err error) {
 	var scope, opts, plan []byte
 	var started, treated, finished *time.Time
 	err = row.Scan(&o.UUID, &o.Kind, &o.Name, &o.Reason, &o.Actor, &o.State, &scope, &opts, &plan, &o.Items, &o.Done, &o.Skipped,
-		&o.Failed, &o.Delivered, &o.CameBack, &o.Error, &o.CreatedAt, &started, &treated, &finished, &o.UpdatedAt)
+		&o.Failed, &o.Delivered, &o.CameBack, &o.Error, &o.CreatedAt, &started, &treated, &finished, &o.UpdatedAt, &o.Sources)
 	if err != nil {
 		return o, err
 	}
@@ -64,16 +64,15 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 	defer cancel()
 	var id uuid.UUID
 	err := transact(ctx, r.pool, planning, func(tx pgx.Tx) error {
-		if err := nameIsFree(ctx, tx, n.Name); err != nil {
+		sources, err := sourcesOfScope(ctx, tx, n.Scope)
+		if err != nil {
 			return err
 		}
-		if n.Scope.Group != uuid.Nil {
-			if _, err := oneGroup(ctx, tx, n.Scope.Group); err != nil {
-				return err
-			}
+		if err := nameIsFree(ctx, tx, n.Name, sources); err != nil {
+			return err
 		}
 		var now time.Time
-		if err := tx.QueryRow(ctx, operationInsert, n.Kind, n.Name, n.Reason, n.Actor, scope, opts).Scan(&id, &now); err != nil {
+		if err := tx.QueryRow(ctx, operationInsert, n.Kind, n.Name, n.Reason, n.Actor, scope, opts, sources).Scan(&id, &now); err != nil {
 			return translate(doing, err)
 		}
 		f := dlq.Filter{}
@@ -95,7 +94,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 			named = n.Scope.Entries
 		}
 		var frozen int
-		err := tx.QueryRow(ctx, operationFreeze, id, now, named, which.within, string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
+		err = tx.QueryRow(ctx, operationFreeze, id, now, named, which.within, string(f.Reason), string(f.Subject.Type), f.Subject.ID, f.Topic,
 			f.ErrorCode, f.Assignee, pattern(f.Message), nullTime(f.From), nullTime(f.To), cmp.Or(f.Status, dlq.Pending),
 			f.ConsumerGroup, f.DLQTopic, which.about).Scan(&frozen)
 		if err != nil {
@@ -147,7 +146,7 @@ func (r *Redriver) PlanOperation(ctx context.Context, n dlq.NewOperation) (dlq.O
 				details["headers"] = "none"
 			}
 		}
-		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), details)
+		return r.audit.Audit(ctx, tx, n.Actor, "operation.plan", "operation", id.String(), sources, details)
 	})
 	if err != nil {
 		return dlq.Operation{}, err
@@ -167,14 +166,37 @@ func notOnlyTasks(ctx context.Context, tx pgx.Tx, id uuid.UUID, items int) error
 	return nil
 }
 
-// nameIsFree refuses the name of an operation that has not ended. If two callers get past it at the same time, the index
+// sourcesOfScope are the sources of all that a scope may have, sorted: dlq.AllSources where it says none, and the person who asks
+// sees all. An unknown group is an error that wraps dlq.ErrNotFound.
+func sourcesOfScope(ctx context.Context, tx pgx.Tx, scope dlq.Scope) ([]string, error) {
+	switch {
+	case len(scope.Entries) > 0:
+		found, err := sourcesOfEntries(ctx, tx, scope.Entries)
+		if len(found) == 0 {
+			found = []string{dlq.AllSources} // none of them exists: the plan is refused
+		}
+		return found, err
+	case scope.Group != uuid.Nil:
+		g, err := oneGroup(ctx, tx, scope.Group)
+		return []string{g.Source}, err
+	}
+	sources := dlq.OnlySource(ctx, scope.Filter.Source)
+	if sources == nil {
+		return []string{dlq.AllSources}, nil
+	}
+	sources = append([]string{}, sources...)
+	slices.Sort(sources)
+	return sources, nil
+}
+
+// nameIsFree refuses the name of an operation of the same sources that has not ended. If two callers get past it at the same time, the index
 // dlq_operation_name refuses one of them, and that one meets the other's operation here when transact tries again.
-func nameIsFree(ctx context.Context, tx pgx.Tx, name string) error {
+func nameIsFree(ctx context.Context, tx pgx.Tx, name string, sources []string) error {
 	var id uuid.UUID
 	var state dlq.OperationState
 	var actor string
 	var at time.Time
-	err := tx.QueryRow(ctx, operationNamed, name).Scan(&id, &state, &actor, &at)
+	err := tx.QueryRow(ctx, operationNamed, name, sources).Scan(&id, &state, &actor, &at)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
@@ -326,7 +348,12 @@ func operationRequest(id uuid.UUID, actor string, o dlq.OperationOptions, entrie
 // Operation implements dlq.Redriver.
 func (r *Redriver) Operation(ctx context.Context, id uuid.UUID) (dlq.Operation, error) {
 	o, err := oneOperation(ctx, r.pool, operationGet, id)
-	return r.redactor.Operation(o), err
+	if err != nil {
+		return dlq.Operation{}, err
+	}
+	one := []dlq.Operation{r.redactor.Operation(o)}
+	err = translate("read an operation", r.hideOverlaps(ctx, one))
+	return one[0], err
 }
 
 func oneOperation(ctx context.Context, q interface {
@@ -345,7 +372,7 @@ func oneOperation(ctx context.Context, q interface {
 
 // ListOperations implements dlq.Redriver.
 func (r *Redriver) ListOperations(ctx context.Context, f dlq.OperationFilter, after uuid.UUID, limit int) ([]dlq.Operation, error) {
-	rows, err := r.pool.Query(ctx, operationList, f.Open, limit, nullUUID(after), nullUUID(f.Group))
+	rows, err := r.pool.Query(ctx, operationList, f.Open, limit, nullUUID(after), nullUUID(f.Group), dlq.SourcesOf(ctx))
 	if err != nil {
 		return nil, translate("list operations", err)
 	}
@@ -353,11 +380,14 @@ func (r *Redriver) ListOperations(ctx context.Context, f dlq.OperationFilter, af
 		o, err := scanOperation(row)
 		return r.redactor.Operation(o), err
 	})
+	if err == nil {
+		err = r.hideOverlaps(ctx, found)
+	}
 	if err != nil || len(found) > 0 || after == uuid.Nil {
-		return found, err
+		return found, translate("list operations", err)
 	}
 	// A cursor to a deleted operation is refused: its sort position is unknown. The end of the list would be a wrong answer.
-	if _, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) {
+	if o, err := oneOperation(ctx, r.pool, operationGet, after); errors.Is(err, dlq.ErrNotFound) || err == nil && !o.SeenWith(dlq.SourcesOf(ctx)) {
 		return nil, fmt.Errorf("%w: the list goes on after operation %s, which is not there, or not any more; begin at its first page",
 			dlq.ErrRequest, after)
 	}
@@ -387,7 +417,7 @@ func (r *Redriver) Command(ctx context.Context, id uuid.UUID, c dlq.Command, rea
 		if o.State == dlq.Halted {
 			details["halted"] = o.Error // the operation forgets it when it goes on
 		}
-		return r.audit.Audit(ctx, tx, "", c.Action(), "operation", id.String(), details)
+		return r.audit.Audit(ctx, tx, "", c.Action(), "operation", id.String(), o.Sources, details)
 	})
 	if err != nil {
 		return dlq.Operation{}, err

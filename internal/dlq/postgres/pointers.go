@@ -107,7 +107,11 @@ func (d *Investigations) Complete(ctx context.Context, letters []dlq.Letter, act
 		if len(letters) == 1 {
 			target = letters[0].EntryUUID.String()
 		}
-		return d.audit.Audit(ctx, tx, actor, "dlq.fetch", "entry", target, map[string]any{"entries": distinctIDs(ids), "states": states})
+		sources, err := sourcesOfEntries(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		return d.audit.Audit(ctx, tx, actor, "dlq.fetch", "entry", target, sources, map[string]any{"entries": distinctIDs(ids), "states": states})
 	})
 }
 

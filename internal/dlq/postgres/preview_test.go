@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,14 +63,14 @@ func TestAPlanSaysWhereMessagesGo(t *testing.T) {
 // all of them, and these reasons.
 func (r *redriving) leftAlone() (entries []uuid.UUID, reasons map[dlq.SkipReason]int64) {
 	r.t.Helper()
+	large := func(l *dlq.Letter) { l.Payload = bytes.Repeat([]byte("x"), 1025) }
 	refers := func(l *dlq.Letter) { l.Payload, l.PayloadKind = nil, dlq.Reference }
-	entries = []uuid.UUID{r.die(1, nil), r.die(2, refers), r.die(3, nil), r.dieUnreadable(4), r.die(5, nil),
-		r.record(dlq.Decode(dlqtest.Event(6, 1))), r.die(7, refers)}
+	entries = []uuid.UUID{r.die(1, nil), r.die(2, refers), r.die(3, large), r.dieUnreadable(4), r.die(5, nil),
+		r.record(dlq.Decode(givenUpBy(r.t, "billing", 6, dlq.Place{}))), r.die(7, refers)}
 	mustExec(r.t, r.subject.pool, `delete from postrider.outbox_exception where event_id = $1`, dlqtest.EventID(2))
 	mustExec(r.t, r.subject.pool, `delete from postrider.outbox_event where event_id = $1`, dlqtest.EventID(2))
-	mustExec(r.t, r.subject.pool, `update postrider.dlq_letter set payload = convert_to(repeat('x', 1025), 'UTF8') where event_id = $1`, dlqtest.EventID(3))
 	mustExec(r.t, r.subject.pool, `select postrider.outbox_set_max_payload_bytes(1024)`)
-	return entries, map[dlq.SkipReason]int64{dlq.PayloadGone: 1, dlq.PayloadTooLarge: 1, dlq.UnreadableHeaders: 1}
+	return entries, map[dlq.SkipReason]int64{dlq.EventGone: 1, dlq.PayloadTooLarge: 1, dlq.UnreadableHeaders: 1}
 }
 
 // settingsSeen notes the settings of the planner, and the timeout, with which items are foreseen and the plan is made.
@@ -89,11 +90,11 @@ func (s *settingsSeen) Halting(ctx context.Context, tx pgx.Tx, ids []int64) (hal
 	return s.Exceptions.Halting(ctx, tx, ids)
 }
 
-func (s *settingsSeen) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error {
+func (s *settingsSeen) Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error {
 	if err := tx.QueryRow(ctx, plannerSettings).Scan(&s.behind); err != nil {
 		return err
 	}
-	return s.Auditor.Audit(ctx, tx, actor, action, targetType, targetID, details)
+	return s.Auditor.Audit(ctx, tx, actor, action, targetType, targetID, sources, details)
 }
 
 // TestItemsAreForeseenByTheirKeys: the statements for single items do not rely on statistics; the ones about the whole scope

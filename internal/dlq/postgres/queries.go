@@ -135,6 +135,18 @@ var (
 	commandList       = query("command_list")
 	commandForget     = query("command_forget")
 
+	sourceRead      = query("source_read")
+	sourceNote      = query("source_note")
+	sourceDrawn     = query("source_drawn")
+	sourceStop      = query("source_stop")
+	sourceDraw      = query("source_draw")
+	sourceHeard     = query("source_heard")
+	sourceKnown     = query("source_known")
+	sourceKnows     = query("source_knows")
+	sourceForgotten = query("source_forgotten")
+	sourceAnswered  = query("source_answered")
+	sourceActs      = query("source_acts")
+
 	purgeOfSources          = query("purge_of_sources")
 	operationRefused        = query("operation_refused")
 	operationOwnTopic       = query("operation_own_topic")
@@ -159,15 +171,24 @@ var (
 	operationItemsWaiting   = query("operation_items_waiting")
 	operationPostpone       = query("operation_postpone")
 	operationIDs            = query("operation_ids")
+
+	seenEntries    = query("seen_entries")
+	seenGroups     = query("seen_groups")
+	seenOperations = query("seen_operations")
+	entrySources   = query("entry_sources")
+	statsReasonsOf = query("stats_reasons_of")
+	statsDayOf     = query("stats_day_of")
+	statsOpenOf    = query("stats_open_of")
+	pendingOf      = query("pending_of")
 )
 
 // These statements only call a function of the schema, whose comment says what it does.
 const (
-	operationInsert = `select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6) o`
+	operationInsert = `select o.dlq_operation_uuid, o.created_at from postrider.dlq_insert_operation($1, $2, $3, $4, $5, $6, $7) o`
 	operationFreeze = `select postrider.dlq_freeze_operation($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 	operationPlan   = `select postrider.dlq_plan_operation($1, $2, $3)`
 	operationLock   = `select dlq_operation_uuid, kind, name, coalesce(reason, ''), actor, state, scope, options, plan, items, done, skipped, failed, delivered, came_back,
-		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at
+		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at, sources
 		from postrider.dlq_lock_operation($1)`
 	operationCommand = `select postrider.dlq_command_operation($1, $2, $3)`
 	redriveEnqueue   = `select r.event_id, r.id from postrider.dlq_redrive_letters($1, $2, $3, $4::text[]::jsonb[], $5, $6, $7) r`
@@ -175,16 +196,25 @@ const (
 	redriveAmend     = `select postrider.dlq_amend($1, $2, $3, $4::text::jsonb)`
 	redriveStanding  = `select s.place, s.state, s.episode from postrider.outbox_standing($1::bigint[], $2::uuid[]) s`
 	sourceAsk        = `select a.command from postrider.dlq_ask_source($1, $2, $3, $4, $5, $6, $7, $8::text[]::jsonb[]) a`
-	outboxObey       = `select o.place, o.answer, coalesce(o.event, 0), coalesce(o.detail, '') from postrider.outbox_obey($1, $2::text::jsonb) o`
-	entryChange      = `select postrider.dlq_change_entry($1, $2, $3, $4, $5, $6, $7)`
-	groupChange      = `select postrider.dlq_change_group($1, $2, $3, $4, $5)`
-	commentInsert    = `select c.dlq_comment_id, c.created_at from postrider.dlq_insert_comment($1, $2, $3, $4, $5) c`
-	commentDelete    = `select postrider.dlq_delete_comment($1, $2, $3, $4, $5)`
-	groupLock        = `select g.state, g.pending from postrider.dlq_lock_group($1) g`
-	groupMerge       = `select postrider.dlq_merge_groups($1, $2, $3, $4)`
-	groupSplit       = `select postrider.dlq_split_group($1, $2, $3, $4, $5::jsonb, $6, $7, $8)`
-	groupResolve     = `select e.id from postrider.dlq_resolve_group($1, $2, $3, $4, $5, $6) e(id)`
-	letterComplete   = `select postrider.dlq_complete_letter($1, $2, $3, $4, $5::jsonb, $6, $7::jsonb, $8::jsonb)`
-	purgeDelete      = `select postrider.dlq_purge_entries($1)`
-	outboxLook       = `select l.key, l.payload, l.headers from postrider.outbox_look($1, $2) l`
+	outboxObey       = `select o.place, o.answer, coalesce(o.event, 0), coalesce(o.detail, '') from postrider.outbox_obey($1, $2::text::jsonb, $3, $4) o`
+	outboxObeyed     = `select o.place, o.obeyed from postrider.outbox_obeyed($1, $2, $3, $4, $5) o`
+	sourceNowSQL     = `select s.source_uuid, s.heard, coalesce((select max(r.number) from postrider.outbox_receipt r), 0), s.place is not null and s.place <> coalesce(postrider.outbox_place(), s.place)
+		from postrider.outbox_source s`
+	sourceCommands = `select (c.details->>'command')::uuid, c.details->>'answer', c.outbox_id, (c.details->>'event_id')::uuid, (c.details->>'episode')::integer,
+		coalesce((c.details->>'event')::bigint, 0), c.actor, c.at, (c.details || jsonb_build_object('outbox_id', c.outbox_id, 'actor', c.actor))::text
+		from postrider.access_find_commands($1, $2) c`
+	sourceMoved    = `select postrider.outbox_rejoin($1, $2)`
+	sourceRejoin   = `select r.redrives, r.again, r.noted from postrider.dlq_rejoin_source($1, $2, $3, $4, $5, $6::text::jsonb) r`
+	sourceForget   = `select f.commands, f.redrives, f.since from postrider.dlq_forget_source($1) f`
+	entryChange    = `select postrider.dlq_change_entry($1, $2, $3, $4, $5, $6, $7)`
+	groupChange    = `select postrider.dlq_change_group($1, $2, $3, $4, $5)`
+	commentInsert  = `select c.dlq_comment_id, c.created_at from postrider.dlq_insert_comment($1, $2, $3, $4, $5) c`
+	commentDelete  = `select postrider.dlq_delete_comment($1, $2, $3, $4, $5)`
+	groupLock      = `select g.state, g.pending from postrider.dlq_lock_group($1) g`
+	groupMerge     = `select postrider.dlq_merge_groups($1, $2, $3, $4)`
+	groupSplit     = `select postrider.dlq_split_group($1, $2, $3, $4, $5::jsonb, $6, $7, $8)`
+	groupResolve   = `select e.id from postrider.dlq_resolve_group($1, $2, $3, $4, $5, $6) e(id)`
+	letterComplete = `select postrider.dlq_complete_letter($1, $2, $3, $4, $5::jsonb, $6, $7::jsonb, $8::jsonb)`
+	purgeDelete    = `select postrider.dlq_purge_entries($1)`
+	outboxLook     = `select l.key, l.payload, l.headers from postrider.outbox_look($1, $2) l`
 )

@@ -16,10 +16,10 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// Auditor writes, in the transaction of a change, who made it: the person that ctx names, otherwise actor. If the
-// writing fails, the change is not committed.
+// Auditor writes, in the transaction of a change, who made it, and the sources of the changed things: the person that ctx
+// names, otherwise actor. If the writing fails, the change is not committed.
 type Auditor interface {
-	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, details any) error
+	Audit(ctx context.Context, tx pgx.Tx, actor, action, targetType, targetID string, sources []string, details any) error
 }
 
 // Exceptions knows which dead-lettered events halt their key, and puts them back in their place.
@@ -44,6 +44,9 @@ type RedriverConfig struct {
 	Auditor Auditor
 	// Exceptions redrives events in their place. Required.
 	Exceptions Exceptions
+	// Owners returns the named sources that may write to a topic. A record of a source is sent to topics of that alone. Defaults to
+	// none: records may go everywhere.
+	Owners func(topic string) []string
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
 	// Redactor hides header values in answers of Investigations and of a Redriver. Defaults to none.
@@ -72,6 +75,7 @@ type Redriver struct {
 	pool       *pgxpool.Pool
 	audit      Auditor
 	exceptions Exceptions
+	owners     func(topic string) []string
 	timeout    time.Duration
 	// redactor hides header values, nil hides none.
 	redactor *dlq.Redactor
@@ -96,18 +100,22 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	if err := cfg.check("redriver"); err != nil {
 		return nil, err
 	}
-	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, timeout: cfg.Timeout, redactor: cfg.Redactor,
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, owners: cfg.Owners, timeout: cfg.Timeout, redactor: cfg.Redactor,
 		tracer: tracerOf(cfg.TracerProvider), patience: answerPatience}, nil
 }
 
 // OnCommands has f called whenever a person's request has written commands for sources. It is called before the first request.
 func (r *Redriver) OnCommands(f func()) { r.commanded = f }
 
+// KnowOwners replaces RedriverConfig.Owners, where the sources may change. It is called before the first request.
+func (r *Redriver) KnowOwners(owners func(topic string) []string) { r.owners = owners }
+
 // Redrive implements dlq.Redriver.
 func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Requeued, error) {
 	if err := req.Check(); err != nil {
 		return dlq.Requeued{}, err
 	}
+	waiting := ctx
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var done dlq.Requeued
@@ -122,7 +130,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if err := allThere(req.Entries, locked); err != nil {
 			return err
 		}
-		plan, err := planRedrive(ctx, tx, req)
+		plan, err := r.planRedrive(ctx, tx, req)
 		if err != nil {
 			return err
 		}
@@ -145,7 +153,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if len(done.Entries) == 1 {
 			id = done.Entries[0].String()
 		}
-		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, auditEvents(map[string]any{
+		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, plan.Sources(), auditEvents(map[string]any{
 			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil}, plan.InPlace()))
 	})
 	span.end(err)
@@ -156,7 +164,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if r.commanded != nil {
 			r.commanded()
 		}
-		r.awaitAnswers(ctx, commands, &done)
+		r.awaitAnswers(waiting, req.Wait, commands, &done)
 	}
 	return done, nil
 }
@@ -195,7 +203,7 @@ func (r *Redriver) Preview(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 
 // foresee plans for the investigations of a request as carryOut would treat them now, and changes nothing.
 func (r *Redriver) foresee(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
-	plan, err := planRedrive(ctx, tx, req)
+	plan, err := r.planRedrive(ctx, tx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +282,7 @@ func allThere(ids, found []uuid.UUID) error {
 
 // planRedrive plans for the investigations of a request, which the caller has locked. It reads them with the snapshot of
 // a statement after the locks: it sees what the session that held them last did.
-func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
+func (r *Redriver) planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
 	const doing = "read investigations"
 	rows, err := tx.Query(ctx, redriveRead, req.Entries, message.HeaderInvalidHeaders)
 	if err != nil {
@@ -288,7 +296,7 @@ func planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.R
 	if err != nil {
 		return nil, err
 	}
-	return dlq.PlanRedrive(req, own, candidates), nil
+	return dlq.PlanRedrive(req, own, r.owners, candidates), nil
 }
 
 // readOwnTopics returns the topics that Postrider itself writes.

@@ -110,7 +110,7 @@ func TestABatchIsTheSameAsOneByOne(t *testing.T) {
 			one[name] = done.Skipped[0].Reason
 		}
 	}
-	want := map[string]dlq.SkipReason{"too large": dlq.PayloadTooLarge, "gone": dlq.PayloadGone, "too many hops": dlq.TooManyHops, "refused": dlq.Refused,
+	want := map[string]dlq.SkipReason{"too large": dlq.PayloadTooLarge, "gone": dlq.EventGone, "too many hops": dlq.TooManyHops, "refused": dlq.Refused,
 		"closed": dlq.NotPending, "on its way": dlq.AlreadyQueued, "unreadable": dlq.UnreadableHeaders, "foreign": dlq.NoTarget}
 	if fmt.Sprint(one) != fmt.Sprint(want) {
 		t.Errorf("alone: %v, want %v", one, want)

@@ -27,7 +27,7 @@ type auditor struct {
 	refuse  error
 }
 
-func (a *auditor) Audit(_ context.Context, _ pgx.Tx, _, action, targetType, targetID string, _ any) error {
+func (a *auditor) Audit(_ context.Context, _ pgx.Tx, _, action, targetType, targetID string, _ []string, _ any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.actions = append(a.actions, action+" "+targetType+" "+targetID)
@@ -66,17 +66,29 @@ func newRedriving(t *testing.T) *redriving {
 	return &redriving{s, r, a, t}
 }
 
-// die writes event n to the outbox as dead-lettered, records its letter and returns its investigation.
+// die writes event n to the outbox as dead-lettered, records its letter and returns its investigation. A change of the key, payload
+// or headers that are in the letter is one of the event, too; otherwise its headers differ from the letter's, to tell which are sent.
 func (r *redriving) die(n int, change func(*dlq.Letter)) uuid.UUID {
 	r.t.Helper()
 	l := dlqtest.Letters(dlqtest.Event(n, 1))[0]
-	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
-		overriding system value values ($1, $2, $3, $4, $5, '[["trace", "x"]]')`,
-		*l.OutboxID, l.EventID, l.OriginTopic, l.Key, l.Payload)
-	r.settle(outboxtest.DeadLettered, n)
+	topic, key, payload, headers := l.OriginTopic, l.Key, l.Payload, []byte(`[["trace", "x"]]`)
+	before := len(l.Headers)
 	if change != nil {
 		change(&l)
 	}
+	if l.KeyKind != dlq.Reference {
+		key = l.Key
+	}
+	if l.PayloadKind != dlq.Reference {
+		payload = l.Payload
+	}
+	if _, invalid := l.InvalidHeaders(); len(l.Headers) != before && l.KeyKind != dlq.Reference && !invalid {
+		headers = message.MarshalHeaders(l.Headers)
+	}
+	mustExec(r.t, r.subject.pool, `insert into postrider.outbox_event (id, event_id, topic, key, payload, headers)
+		overriding system value values ($1, $2, $3, $4, $5, $6)`,
+		outboxID(n), dlqtest.EventID(n), topic, key, payload, string(headers))
+	r.settle(outboxtest.DeadLettered, n)
 	return r.record(l)
 }
 
@@ -149,7 +161,7 @@ func TestRedriveSendsTheMessageAgain(t *testing.T) {
 		t.Fatalf("%d events", len(out))
 	}
 	e := out[0]
-	want := [][2]string{{"trace", "3"}, {"replay_of", "event:" + dlqtest.EventID(3).String()}, {"replay_id", entry.String() + ":1"}, {"postrider-hops", "1"}, {"postrider-redrive-of", "event:" + dlqtest.EventID(3).String()}}
+	want := [][2]string{{"trace", "x"}, {"replay_of", "event:" + dlqtest.EventID(3).String()}, {"replay_id", entry.String() + ":1"}, {"postrider-hops", "1"}, {"postrider-redrive-of", "event:" + dlqtest.EventID(3).String()}}
 	if e.Topic != "orders" || string(e.Key) != "key-3" || string(e.Payload) != `{"n":3}` || !slices.Equal(e.Headers, want) || e.EventID == dlqtest.EventID(3) {
 		t.Errorf("%+v", e)
 	}
@@ -192,7 +204,7 @@ func TestRedriveOfWhatTheLetterRefersTo(t *testing.T) {
 	mustExec(t, r.subject.pool, `delete from postrider.outbox_event where id = $1`, outboxID(2))
 	mustExec(t, r.subject.pool, `delete from postrider.outbox_exception where id = $1`, outboxID(2))
 	done := r.redrive(there, gone)
-	if !slices.Equal(done.Entries, []uuid.UUID{there}) || !slices.Equal(done.Skipped, []dlq.Skip{{Entry: gone, Reason: dlq.PayloadGone}}) {
+	if !slices.Equal(done.Entries, []uuid.UUID{there}) || !slices.Equal(done.Skipped, []dlq.Skip{{Entry: gone, Reason: dlq.EventGone}}) {
 		t.Fatalf("%+v", done)
 	}
 	e := r.sent()[0]
@@ -307,7 +319,7 @@ func TestEditKeepsTheOriginal(t *testing.T) {
 		}
 		all := r.sent()
 		e := all[len(all)-1]
-		payload, first := []byte(fmt.Sprintf(`{"n":%d}`, n)), [2]string{"trace", fmt.Sprint(n)}
+		payload, first := []byte(fmt.Sprintf(`{"n":%d}`, n)), [2]string{"trace", "x"}
 		switch {
 		case edit.Tombstone:
 			payload = nil

@@ -31,7 +31,7 @@ func (d *Investigations) Reveal(ctx context.Context, r dlq.RevealRequest) (dlq.L
 		if err := refer(ctx, tx, &l); err != nil {
 			return err
 		}
-		return d.audit.Audit(ctx, tx, r.Actor, "payload.reveal", "entry", r.Entry.String(), map[string]any{"letter_id": l.ID, "reason": r.Reason})
+		return d.audit.Audit(ctx, tx, r.Actor, "payload.reveal", "entry", r.Entry.String(), []string{l.Source}, map[string]any{"letter_id": l.ID, "reason": r.Reason})
 	})
 	if err != nil {
 		return dlq.Letter{}, err

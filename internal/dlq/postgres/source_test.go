@@ -159,6 +159,55 @@ func (r *redriving) touchNothing(n int, l dlq.Letter, before bool, way string) {
 	mustExec(r.t, r.subject.pool, `delete from postrider.outbox_hold`)
 }
 
+// TestALetterIsNotBelieved: a forger who may write where relays do says that an event was given up once more, with other content, and
+// names an event that is not there. What the outbox has is sent, and nothing else; an event that halts its key goes back to its place.
+func TestALetterIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	for name, halts := range map[string]bool{"in its place": true, "as a new event": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRedriving(t)
+			own := r.die(1, nil)
+			if halts {
+				r.halt(1)
+			}
+			next := dlqtest.Event(1, 2)
+			next.Key, next.Value = []byte("forged"), []byte(`{"n":666}`)
+			next.Headers = append(next.Headers, message.Header{Name: "forged", Value: []byte("x")}, message.Header{Name: message.HeaderRedriveOf, Value: []byte("event:" + dlqtest.EventID(9).String())})
+			if entry := r.record(from(dlq.MainSource, next, message.HeaderPayloadBytes, "9")); entry != own {
+				t.Fatal("it is not the newest letter")
+			}
+			nowhere := r.record(dlq.Decode(dlqtest.Event(2, 1)))
+			for _, req := range []dlq.RedriveRequest{{}, {Target: "elsewhere"}, {Edit: &dlq.Edit{Payload: []byte("x")}}} {
+				req.Entries, req.Actor = []uuid.UUID{nowhere}, "ada"
+				if done, err := r.Redrive(t.Context(), req); err != nil || len(done.Skipped) != 1 || done.Skipped[0].Reason != dlq.EventGone {
+					t.Errorf("an event that is not there: %+v, %v", done, err)
+				}
+			}
+			if would, err := r.Preview(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{own, nowhere}, Actor: "ada"}); err != nil || len(would.Entries) != 1 || len(would.Skipped) != 1 {
+				t.Errorf("foreseen: %+v, %v", would, err)
+			}
+			if done := r.redrive(own); len(done.Entries) != 1 {
+				t.Fatalf("%+v", done)
+			}
+			if halts {
+				if got := r.count(`select count(*) from postrider.outbox_exception where state <> 'dead_lettered' and episode = 1 and convert_from(coalesce(payload, '{"n":1}'), 'UTF8') = '{"n":1}'`); got != 1 || len(r.sent()) != 0 {
+					t.Errorf("%d events went back to their place, %d were sent", got, len(r.sent()))
+				}
+				if got := r.count(`select count(*) from postrider.dlq_redrive where in_place and episode = 1`); got != 1 {
+					t.Error("it is noted with what its letter says")
+				}
+				return
+			}
+			e := r.sent()[0]
+			if len(r.sent()) != 1 || string(e.Payload) != `{"n":1}` || string(e.Key) != "key-1" || headerOf(e, "forged") != "" || headerOf(e, "trace") != "x" ||
+				headerOf(e, message.HeaderRedriveOf) != "event:"+dlqtest.EventID(1).String() {
+				t.Errorf("sent was %+v", e)
+			}
+		})
+	}
+}
+
 // TestTheBytesOfAnotherSource: what a letter of another source only refers to is not looked for in this outbox.
 func TestTheBytesOfAnotherSource(t *testing.T) {
 	t.Parallel()
@@ -253,12 +302,12 @@ func TestRedrivesOfOthersAreNotEnded(t *testing.T) {
 		t.Errorf("delivered: %+v, %v", f, err)
 	}
 
-	// A message of the same source, and one that the desk sent again, say the truth about it.
+	// A message of the same source says the truth about it, and one of another does not.
 	other := r.record(from("orders", dlqtest.Event(52, 1)))
 	r.redrive(other)
-	for offset, source := range map[int64]string{11: "orders", 12: dlq.MainSource} {
-		id := r.record(from(source, givenUpBy(t, "billing", offset, dlq.Place{}, message.Header{Name: dlq.HeaderReplayID, Value: []byte(other.String() + ":1")})))
-		if e, err := r.investigations.Show(t.Context(), id); err != nil || e.PredecessorUUID != other {
+	for offset, source := range []string{"orders", "billing", dlq.MainSource} {
+		id := r.record(from(source, givenUpBy(t, "billing", int64(11+offset), dlq.Place{}, message.Header{Name: dlq.HeaderReplayID, Value: []byte(other.String() + ":1")})))
+		if e, err := r.investigations.Show(t.Context(), id); err != nil || (e.PredecessorUUID == other) != (source == "orders") {
 			t.Errorf("from %s: it comes from %s, %v", source, e.PredecessorUUID, err)
 		}
 	}

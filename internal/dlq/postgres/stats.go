@@ -20,10 +20,11 @@ func (s *Store) Stats(ctx context.Context) (dlq.Stats, error) {
 // Stats implements dlq.Investigations. All of it comes from counters, but for one hour and the ends of an order.
 func (d *Investigations) Stats(ctx context.Context) (dlq.Stats, error) {
 	s := dlq.Stats{}
+	sources := dlq.SourcesOf(ctx)
 	return s, d.readPlanned(ctx, "count investigations", func(ctx context.Context, tx pgx.Tx) error {
 		words, codes := map[string]int64{}, map[string]int64{}
 		b := &pgx.Batch{}
-		b.Queue(statsGroups).Query(func(rows pgx.Rows) error {
+		b.Queue(statsGroups, sources).Query(func(rows pgx.Rows) error {
 			var word, code string
 			var entries, pending int64
 			_, err := pgx.ForEachRow(rows, []any{&word, &code, &entries, &pending}, func() error {
@@ -33,9 +34,16 @@ func (d *Investigations) Stats(ctx context.Context) (dlq.Stats, error) {
 			})
 			return err
 		})
-		queueRows(b, &s.Reasons, scanReason, statsReasons)
-		queueValue(b, &s.Last24h, statsDay)
-		b.Queue(statsOpen, dlq.RecentSamples).QueryRow(func(row pgx.Row) error {
+		open := []any{dlq.RecentSamples}
+		if sources == nil {
+			queueRows(b, &s.Reasons, scanReason, statsReasons)
+			queueValue(b, &s.Last24h, statsDay)
+		} else { // all sources have counters and indexes of their own
+			queueRows(b, &s.Reasons, scanReason, statsReasonsOf, sources)
+			queueValue(b, &s.Last24h, statsDayOf, sources)
+			open = append(open, sources)
+		}
+		b.Queue(statsOpenFor(sources), open...).QueryRow(func(row pgx.Row) error {
 			var oldest pgtype.Timestamptz
 			err := row.Scan(&oldest, &s.Recent)
 			s.OldestPending = oldest.Time
@@ -50,6 +58,14 @@ func (d *Investigations) Stats(ctx context.Context) (dlq.Stats, error) {
 		}
 		return nil
 	})
+}
+
+// statsOpenFor is the statement about open investigations, for the sources that are counted; nil is all.
+func statsOpenFor(sources []string) string {
+	if sources == nil {
+		return statsOpen
+	}
+	return statsOpenOf
 }
 
 func scanReason(row pgx.CollectableRow) (r dlq.ReasonStats, err error) {

@@ -5,6 +5,7 @@ create table postrider.access_key (
     secret_hash    bytea not null check (octet_length(secret_hash) = 32),
     name           text not null,
     scopes         text[] not null,
+    sources        text[] not null default '{*}',
     created_by     text not null,
     created_at     timestamptz not null default now(),
     expires_at     timestamptz,
@@ -16,6 +17,7 @@ comment on column postrider.access_key.access_key_id is 'The part of the key tha
 comment on column postrider.access_key.secret_hash is 'SHA-256 of the secret part. The secret has 256 random bits, so a slow hash would add nothing.';
 comment on column postrider.access_key.name is 'Whose it is or what for.';
 comment on column postrider.access_key.scopes is 'What it may do: read, read:payload, resolve, redrive, redrive:edit, purge, admin.';
+comment on column postrider.access_key.sources is 'The sources whose things it sees and acts on, by name; {*} is all, {} is none.';
 comment on column postrider.access_key.created_by is 'Who made it.';
 comment on column postrider.access_key.created_at is 'When.';
 comment on column postrider.access_key.expires_at is 'Until when it works; null is for good.';
@@ -53,6 +55,7 @@ create table postrider.access_link (
     access_key_id  text references postrider.access_key,
     name           text not null,
     scopes         text[] not null,
+    sources        text[] not null default '{*}',
     created_by     text not null,
     created_at     timestamptz not null default now(),
     expires_at     timestamptz not null,
@@ -64,6 +67,7 @@ comment on column postrider.access_link.secret_hash is 'SHA-256 of the secret pa
 comment on column postrider.access_link.access_key_id is 'The API key that its session is for; null for a link that was made for a person.';
 comment on column postrider.access_link.name is 'Who signs in with it.';
 comment on column postrider.access_link.scopes is 'What its session may do; empty where it has a key, whose scopes count.';
+comment on column postrider.access_link.sources is 'The sources of its session, as access_key has them; of no account where it has a key, whose sources count.';
 comment on column postrider.access_link.created_by is 'Who made it.';
 comment on column postrider.access_link.created_at is 'When.';
 comment on column postrider.access_link.expires_at is 'Until when it may be used.';
@@ -81,6 +85,7 @@ create table postrider.access_session (
     name           text not null,
     person         text not null check (person <> ''),
     scopes         text[] not null,
+    sources        text[] not null default '{*}',
     created_at     timestamptz not null default now(),
     last_used_at   timestamptz not null default now(),
     expires_at     timestamptz not null,
@@ -94,6 +99,7 @@ comment on column postrider.access_session.signed_in_by is 'What its person came
 comment on column postrider.access_session.name is 'Who signed in.';
 comment on column postrider.access_session.person is 'Which person of that name it is: key: and the API key''s id, link: and the name, oidc: and issuer and subject, or proxy: and the name. Sessions with the same text are one person''s.';
 comment on column postrider.access_session.scopes is 'What it may do; empty where it has a key, whose scopes count.';
+comment on column postrider.access_session.sources is 'The sources whose things it sees and acts on, as access_key has them; of no account where it has a key, whose sources count.';
 comment on column postrider.access_session.created_at is 'When it began.';
 comment on column postrider.access_session.last_used_at is 'When it was last used, to the minute.';
 comment on column postrider.access_session.expires_at is 'When it ends at the latest.';

@@ -9,6 +9,7 @@ create table postrider.access_audit (
     target_type text not null,
     target_id   text,
     request_id  text,
+    sources     text[] not null default '{*}',
     details     jsonb not null default '{}',
     session_user_name text not null default session_user,
     transaction_id xid8 not null default pg_current_xact_id()
@@ -22,6 +23,7 @@ comment on column postrider.access_audit.action is 'What, for example dlq.requeu
 comment on column postrider.access_audit.target_type is 'On what kind of thing: entry, group, operation, event, task, key, payload …';
 comment on column postrider.access_audit.target_id is 'On which.';
 comment on column postrider.access_audit.request_id is 'The request, as in the log and the answer.';
+comment on column postrider.access_audit.sources is 'The sources whose things it was about, by name. {*} is the whole installation, such as a key, or what the writer of the row did not say: a person with all sources alone sees such a row.';
 comment on column postrider.access_audit.details is 'Before and after, or counts; never payloads or secrets.';
 comment on column postrider.access_audit.session_user_name is 'The login of the database that wrote the row: that of postrider serve for what came by the API. actor is what that login said.';
 comment on column postrider.access_audit.transaction_id is 'The transaction that made the change.';

@@ -291,6 +291,7 @@ create table postrider.dlq_operation (
     actor         text not null,
     state         text not null check (state in ('planned', 'canary', 'running', 'paused', 'halted', 'aborted', 'completed')),
     scope         jsonb not null,
+    sources       text[] not null default '{*}',
     options       jsonb not null default '{}',
     plan          jsonb not null default '{}',
     reason        text,
@@ -312,10 +313,11 @@ create table postrider.dlq_operation (
 comment on table postrider.dlq_operation is 'Redrives, resolutions and purges of many investigations at once. The scope is frozen when the operation is planned. Ended operations are removed after dlq.operation_retention_days.';
 comment on column postrider.dlq_operation.dlq_operation_uuid is 'Identity.';
 comment on column postrider.dlq_operation.kind is 'redrive, resolve or purge.';
-comment on column postrider.dlq_operation.name is 'Given by the operator who started it, for example the incident. Unique among the operations that have not ended.';
+comment on column postrider.dlq_operation.name is 'Given by the operator who started it, for example the incident. Unique among the operations of the same sources that have not ended.';
 comment on column postrider.dlq_operation.actor is 'Who started it.';
 comment on column postrider.dlq_operation.state is 'planned (not begun), canary (the first few are out, the rest waits for them), running, paused (by an operator), halted (too many came back dead), aborted, completed.';
 comment on column postrider.dlq_operation.scope is 'What was asked for: a filter or a group. An empty object where investigations were named: they are the items.';
+comment on column postrider.dlq_operation.sources is 'The sources of all that may be in its scope, by name: those of a group, of the investigations that are named, or of a filter that says them. {*} is a scope that takes any source.';
 comment on column postrider.dlq_operation.options is 'target, rate (a second), canary (how many), halt_ratio, edits.';
 comment on column postrider.dlq_operation.plan is 'What it would do when it was planned (dlq_plan_operation). Counts: items, bytes, keys whose order is affected, redriven before, tasks, halting, unreadable_headers. By topic: topics, and reaches, the messages and the groups that failed. What the caller foresaw: left_out by reason among the first foreseen items, overlapping and overlaps with operations that have not ended.';
 comment on column postrider.dlq_operation.reason is 'Why, in the words of who started it.';
@@ -335,8 +337,8 @@ comment on column postrider.dlq_operation.finished_at is 'When it ended.';
 comment on column postrider.dlq_operation.updated_at is 'When it last changed.';
 create index dlq_operation_open on postrider.dlq_operation (created_at) where state in ('canary', 'running', 'paused', 'halted', 'planned');
 comment on index postrider.dlq_operation_open is 'Operations that have not ended.';
-create unique index dlq_operation_name on postrider.dlq_operation (name) where state in ('canary', 'running', 'paused', 'halted', 'planned');
-comment on index postrider.dlq_operation_name is 'Operations that have not ended have different names, so that a name says which one is meant.';
+create unique index dlq_operation_name on postrider.dlq_operation (name, sources) where state in ('canary', 'running', 'paused', 'halted', 'planned');
+comment on index postrider.dlq_operation_name is 'Operations of the same sources that have not ended have different names, so that a name says which one is meant. Of other sources no person hears by a name.';
 
 create table postrider.dlq_operation_item (
     dlq_operation_uuid uuid not null references postrider.dlq_operation on delete cascade,
@@ -377,7 +379,7 @@ create table postrider.dlq_redrive (
     edited             boolean not null default false,
     actor              text not null,
     episode            integer not null default 0,
-    outcome            text check (outcome in ('delivered', 'came_back')),
+    outcome            text check (outcome in ('delivered', 'came_back', 'unknown')),
     created_at         timestamptz not null default now(),
     finished_at        timestamptz,
     source             text not null default 'main',
@@ -396,7 +398,7 @@ comment on column postrider.dlq_redrive.target is 'The topic that it goes to.';
 comment on column postrider.dlq_redrive.edited is 'Whether headers or payload were changed.';
 comment on column postrider.dlq_redrive.actor is 'Who asked for it.';
 comment on column postrider.dlq_redrive.episode is 'How many times that row had been given up when it was sent again.';
-comment on column postrider.dlq_redrive.outcome is 'Null while it is on its way; then delivered, or came_back (given up again).';
+comment on column postrider.dlq_redrive.outcome is 'Null while it is on its way; then delivered, came_back (given up again), or unknown (its source was forgotten).';
 comment on column postrider.dlq_redrive.created_at is 'When.';
 comment on column postrider.dlq_redrive.finished_at is 'When its outcome was seen.';
 comment on column postrider.dlq_redrive.source is 'The source in whose outbox it is sent again. main: this database.';
@@ -447,7 +449,7 @@ comment on column postrider.dlq_command.actor is 'Who asked for it.';
 comment on column postrider.dlq_command.created_at is 'When.';
 comment on column postrider.dlq_command.busy_at is 'When the source last said that its relay has the key in work. It is asked again.';
 comment on column postrider.dlq_command.answered_at is 'When the source had answered; null until then.';
-comment on column postrider.dlq_command.answer is 'What the source answered; see outbox_obey.';
+comment on column postrider.dlq_command.answer is 'What the source answered; see outbox_obey. abandoned: the source was forgotten before it answered. undone: it had answered, and was set back to a time before.';
 comment on column postrider.dlq_command.detail is 'Why it refused, in its words.';
 create index dlq_command_waiting on postrider.dlq_command (source, number) where answered_at is null;
 comment on index postrider.dlq_command_waiting is 'What a source is yet to answer, in order.';
@@ -455,6 +457,29 @@ create index dlq_command_answered_at on postrider.dlq_command (answered_at) wher
 comment on index postrider.dlq_command_answered_at is 'Answered commands, the first of them in front, for retention.';
 create index dlq_command_number on postrider.dlq_command (number);
 comment on index postrider.dlq_command_number is 'Lists, the newest in front.';
+
+create table postrider.dlq_source (
+    source       text primary key check (source <> 'main'),
+    source_uuid  uuid,
+    drawn        bigint not null default 0,
+    answered     bigint not null default 0,
+    receipt      bigint not null default 0,
+    stopped      text constraint dlq_source_stopped check (stopped in ('rewound', 'desk_rewound', 'identity')),
+    stopped_at   timestamptz,
+    forgotten_at timestamptz,
+    constraint dlq_source_since check ((stopped is null) = (stopped_at is null))
+) with (fillfactor = 50);
+comment on table postrider.dlq_source is
+'What this desk knows of other sources, by which it sees that one of the two databases was set back. What is known here is noted after it was committed in the source, and what the source hears was committed here before: so a source that has less than answered or receipt was set back, and one that has heard of more than drawn shows that this database was.';
+comment on column postrider.dlq_source.source is 'The name of the source.';
+comment on column postrider.dlq_source.source_uuid is 'Its outbox_source.source_uuid; null until it was seen.';
+comment on column postrider.dlq_source.drawn is 'The highest number of a call of outbox_obey: it is drawn before the call.';
+comment on column postrider.dlq_source.answered is 'The highest number of a call whose answers were noted.';
+comment on column postrider.dlq_source.receipt is 'The highest outbox_receipt.number that was seen there.';
+comment on column postrider.dlq_source.stopped is 'Why nothing is sent for it and nothing to it. rewound: it was set back. desk_rewound: this database was. identity: another database has its name. Null while all is well. postrider sources rejoin ends it.';
+comment on column postrider.dlq_source.stopped_at is 'Since when.';
+comment on column postrider.dlq_source.forgotten_at is 'Since when it is gone for good (postrider sources forget); null while it is not.';
+comment on index postrider.dlq_source_pkey is 'One row for each source.';
 
 create table postrider.dlq_comment (
     dlq_comment_id bigint generated always as identity primary key,

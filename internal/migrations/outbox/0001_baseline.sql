@@ -326,7 +326,7 @@ comment on table postrider.outbox_own_topic is
 'The topics that Postrider itself writes: dead-letter topics, lifecycle events, retry topics. An event that a service writes to one of them is refused by the functions, and given up by the relay. serve writes what its settings say.';
 comment on column postrider.outbox_own_topic.topic is 'The topic.';
 comment on column postrider.outbox_own_topic.use is 'What it is for.';
-insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.lifecycle', 'lifecycle events');
+insert into postrider.outbox_own_topic values ('postrider.dlq', 'dead letters'), ('postrider.consumer.dlq', 'dead letters of consumers'), ('postrider.lifecycle', 'lifecycle events');
 
 create table postrider.outbox_attempt_rule (
     place        integer primary key,
@@ -354,7 +354,9 @@ create table postrider.outbox_source (
     source_uuid  uuid not null default gen_random_uuid(),
     name         text constraint outbox_source_name check (name ~ '^[a-z][a-z0-9-]{0,39}$'),
     desk         text constraint outbox_source_desk check (desk <> ''),
-    installed_at timestamptz not null default now()
+    installed_at timestamptz not null default now(),
+    place        text,
+    heard        bigint not null default 0
 );
 comment on table postrider.outbox_source is
 'One row: which outbox this is. The uuid is drawn when the outbox is installed, and a copy of the database has it too. The name is given once by outbox_name_source. Only outbox_new_identity changes either, for a copy of a database that is to be an outbox of its own.';
@@ -363,6 +365,8 @@ comment on column postrider.outbox_source.source_uuid is 'The identity. Two data
 comment on column postrider.outbox_source.name is 'What a desk calls it: a small letter, then up to 39 small letters, digits and hyphens. Null until it is given, and counts as main until then. A name is never reused.';
 comment on column postrider.outbox_source.desk is 'The desk whose commands it obeys. Null until a desk claims it.';
 comment on column postrider.outbox_source.installed_at is 'When the uuid was drawn.';
+comment on column postrider.outbox_source.place is 'Which database this was when it was named (outbox_place). In another database it is a copy. Null until it is named, and where the server does not tell.';
+comment on column postrider.outbox_source.heard is 'The highest number of a call of outbox_obey. Where it is lower than the desk knows, this database was set back; where it is higher than the desk ever drew, the desk was.';
 insert into postrider.outbox_source default values;
 
 -- What PostgreSQL made for constraints and identities.

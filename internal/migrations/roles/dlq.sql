@@ -6,6 +6,9 @@ grant insert, update, delete on postrider.dlq_entry to postrider_relay;
 grant insert, update on postrider.dlq_letter, postrider.dlq_group to postrider_relay;
 grant insert, update, delete on postrider.dlq_operation, postrider.dlq_operation_item to postrider_relay;
 grant update, delete on postrider.dlq_redrive, postrider.dlq_command to postrider_relay;
+-- What it sees of sources.
+grant insert, update on postrider.dlq_source to postrider_relay;
+grant execute on function postrider.dlq_forget_source(text), postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) to postrider_relay, postrider_operator;
 grant execute on function postrider.uuid_generate_v7() to postrider_relay;
 grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
@@ -22,7 +25,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz),
-    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
+    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb, text[]),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid[], text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, text, uuid[]),
     postrider.dlq_plan_operation(uuid, bigint[], jsonb), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean),
     postrider.engine_resume(text) to postrider_relay;
@@ -41,7 +44,7 @@ grant execute on function postrider.dlq_note_redrives(uuid, text, uuid[], text[]
     postrider.dlq_resolve_group(uuid, timestamptz, integer, text, text, text), postrider.dlq_lock_group(uuid),
     postrider.dlq_merge_groups(uuid, uuid, integer, text), postrider.dlq_split_group(uuid, uuid[], text[], integer, jsonb, text, text, text),
     postrider.dlq_change_group(uuid, text, text, text, timestamptz),
-    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb),
+    postrider.dlq_insert_comment(uuid, uuid, text, text, text), postrider.dlq_delete_comment(uuid, uuid, bigint, text, text), postrider.dlq_insert_operation(text, text, text, text, jsonb, jsonb, text[]),
     postrider.dlq_freeze_operation(uuid, timestamptz, uuid[], uuid[], text, text, text, text, text, text, text, timestamptz, timestamptz, text, text, text, uuid[]),
     postrider.dlq_plan_operation(uuid, bigint[], jsonb), postrider.dlq_lock_operation(uuid), postrider.dlq_command_operation(uuid, text, boolean)
     to postrider_operator;

@@ -31,7 +31,10 @@ grant execute on function postrider.outbox_assert_leader(bigint), postrider.outb
     postrider.outbox_purge_keys(interval, integer, boolean), postrider.outbox_merge_receipts(interval, integer),
     postrider.outbox_max_payload_bytes() to postrider_relay;
 -- What the desk commands, and how events stand, asked by the process that carries this outbox and has the desk's database.
-grant execute on function postrider.outbox_obey(text, jsonb), postrider.outbox_standing(bigint[], uuid[]) to postrider_relay;
+grant execute on function postrider.outbox_obey(text, jsonb, bigint, bigint), postrider.outbox_standing(bigint[], uuid[]) to postrider_relay;
+-- `postrider sources rejoin`: what was obeyed, and where the database is.
+grant execute on function postrider.outbox_obeyed(uuid[], text[], bigint[], uuid[], integer[]), postrider.access_find_commands(text, bigint),
+    postrider.outbox_place(), postrider.outbox_rejoin(text, text) to postrider_relay;
 -- Giving up an event moves the task that it belongs to, where there are tasks.
 grant execute on function postrider.outbox_tell_tasks(bigint[]) to postrider_relay;
 

@@ -21,6 +21,8 @@ const (
 	codeReadOnlyServer = "READ_ONLY_SERVER"
 	// codeRewound: see ErrRewound.
 	codeRewound = "LOG_REWOUND"
+	// codeNotAdmitted: see ErrNotAdmitted.
+	codeNotAdmitted = "NOT_ADMITTED"
 	// codeUnreadable: a row has what this version does not expect.
 	codeUnreadable = "UNREADABLE_ROW"
 	// codeTimeout: no answer in the time that the relay waits for one.
@@ -126,6 +128,9 @@ func classify(err error, writing bool) *relay.StoreError {
 	switch {
 	case errors.Is(err, ErrReadOnlyServer):
 		e.Code, e.Hint = codeReadOnlyServer, HintReadOnlyServer
+		return e
+	case errors.Is(err, ErrNotAdmitted): // its text says what to do
+		e.Class, e.Code = relay.StorePermanent, codeNotAdmitted
 		return e
 	case errors.Is(err, ErrRewound): // its text says what to do
 		e.Class, e.Code = relay.StorePermanent, codeRewound

@@ -106,6 +106,7 @@ func TestClassifyWhatIsNotTheServers(t *testing.T) {
 		"nothing listens, for a commit": {unreachable, true, relay.StoreTransient, codeUnreachable},
 		"a standby":                     {ErrReadOnlyServer, true, relay.StoreTransient, codeReadOnlyServer},
 		"ids that were rewound":         {rewound(1, 2), true, relay.StorePermanent, codeRewound},
+		"a term that is not admitted":   {fmt.Errorf("%w: because", ErrNotAdmitted), true, relay.StorePermanent, codeNotAdmitted},
 		"a row changed by hand":         {pgx.ScanArgError{ColumnIndex: 9, Err: errors.New("cannot scan NULL")}, true, relay.StorePermanent, codeUnreadable},
 	} {
 		if got := classify(fmt.Errorf("doing: %w", c.err), c.writing); got.Class != c.class || got.Code != c.code {

@@ -13,39 +13,24 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/relay"
 )
 
-// The leadership is held by advisory locks of a transaction. A relay that wants to lead takes the gate, finds the
-// lock of the leader free, and holds that in share mode. Before the transaction grows old another one takes the lock over,
-// in share mode too, on another connection. No transaction of the two has a transaction id or a snapshot, so they keep no
-// vacuum back; and the leadership works behind a pooler in transaction mode.
-const (
-	lockClass  = 0x506F7374 // "Post"
-	lockGate   = 1
-	lockLeader = 2
-	lockTerm   = 3 // shared by the transactions of a term, see outbox_assert_leader
-)
-
-const (
-	// renewEach is how old a transaction that leads becomes.
-	renewEach = 30 * time.Second
-	// leadTimeout bounds each step of a leadership.
-	leadTimeout = 5 * time.Second
-)
+// leadTimeout bounds each step of a leadership.
+const leadTimeout = 5 * time.Second
 
 // codeNotLeading is the SQLSTATE of outbox_assert_leader.
 const codeNotLeading = "PR001"
 
 var (
-	logBegin   = query("log_begin")
-	logHolds   = query("log_holds")
-	logHoldIDs = query("log_hold_ids")
-	logReceipt = query("log_receipt")
-	logFree    = query("log_free")
+	logBegin     = query("log_begin")
+	logHolds     = query("log_holds")
+	logHoldIDs   = query("log_hold_ids")
+	logReceipt   = query("log_receipt")
+	logFree      = query("log_free")
+	logGlance    = query("log_glance")
+	logGlanceDue = query("log_glance_due")
 )
 
 // leadership implements relay.Leadership.
@@ -60,6 +45,9 @@ type leadership struct {
 
 	answered atomic.Int64 // when the session answered last, in nanoseconds of the monotonic clock since start
 	start    time.Time
+	glances  chan glance // for the session that leads
+	pooled   bool        // that session belongs to a pooler
+	shares   bool        // it was asked for the locks
 	lost     chan struct{}
 	once     sync.Once
 	stop     context.CancelFunc
@@ -75,124 +63,21 @@ func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, er
 	if err != nil {
 		return nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	nonce := rand.Int64()
-	leads, err := s.tryLocks(bounded, conn.Conn(), nonce)
+	d := &leadership{log: s, worker: worker, nonce: rand.Int64(), start: time.Now(), glances: make(chan glance), lost: make(chan struct{}),
+		stopped: make(chan struct{})}
+	leads, err := d.tryLocks(bounded, conn.Conn())
 	if err != nil || !leads {
-		endLead(conn)
+		d.letGo(conn)
 		return nil, err
 	}
-	d := &leadership{log: s, worker: worker, nonce: nonce, start: time.Now(), lost: make(chan struct{}), stopped: make(chan struct{})}
 	if err := d.begin(bounded); err != nil {
-		endLead(conn)
+		d.letGo(conn)
 		return nil, fmt.Errorf("begin a term: %w", err)
 	}
 	watching, stop := context.WithCancel(context.Background())
 	d.stop = stop
 	go d.watchSession(watching, conn)
 	return d, nil
-}
-
-// tryLocks begins a transaction that leads, if no other does. Only a session with the gate asks for the leader's
-// lock: a session without the gate could have that lock for a moment, just when its owner shares it.
-func (s *Store) tryLocks(ctx context.Context, conn *pgx.Conn, nonce int64) (leads bool, err error) {
-	b := &pgx.Batch{}
-	begins := queueBegin(b, conn)
-	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(s.silence))
-	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockGate)
-	var gate, alone bool
-	res := conn.SendBatch(ctx, b)
-	err = begun(res, begins+1)
-	if err == nil {
-		err = res.QueryRow().Scan(&gate)
-	}
-	if err = errors.Join(err, res.Close()); err != nil || !gate {
-		return false, err
-	}
-	b = &pgx.Batch{}
-	b.Queue("savepoint alone")
-	b.Queue("select pg_try_advisory_xact_lock($1, $2)", lockClass, lockLeader).QueryRow(func(row pgx.Row) error { return row.Scan(&alone) })
-	b.Queue("rollback to savepoint alone")
-	if err = conn.SendBatch(ctx, b).Close(); err != nil || !alone {
-		return false, err
-	}
-	return true, share(ctx, conn, nonce)
-}
-
-// share takes the lock of the leader and that of its session, as the gate or another transaction that has them allows.
-func share(ctx context.Context, conn *pgx.Conn, nonce int64) error {
-	var leader, session bool
-	err := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock_shared($1, $2), pg_try_advisory_xact_lock_shared($3)",
-		asText, lockClass, lockLeader, nonce).Scan(&leader, &session)
-	if err == nil && !(leader && session) {
-		err = relay.ErrNotLeading
-	}
-	return err
-}
-
-// asText is how a session that leads is asked: other protocols leave a portal behind, and with it a snapshot.
-const asText = pgx.QueryExecModeSimpleProtocol
-
-// endLead ends the transaction that leads, and gives its connection back.
-func endLead(conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if _, err := conn.Exec(ctx, "rollback"); err != nil {
-		_ = conn.Conn().Close(ctx)
-	}
-	conn.Release()
-}
-
-// watchSession asks the session that leads whether it lives, at least every third of the time for which it may be
-// silent. Before the session's transaction grows old, it hands the locks to another one.
-func (d *leadership) watchSession(ctx context.Context, conn *pgxpool.Conn) {
-	defer close(d.stopped)
-	d.answered.Store(int64(time.Since(d.start)))
-	every := min(d.log.silence/3, d.log.renewEach, d.log.askEach)
-	old := time.Now().Add(d.log.renewEach)
-	for loop.Sleep(ctx, every) == nil {
-		asked := time.Since(d.start)
-		bounded, cancel := context.WithTimeout(ctx, d.log.silence/2)
-		_, err := conn.Exec(bounded, "select 1", asText)
-		if err == nil {
-			d.answered.Store(int64(asked))
-			if time.Now().After(old) {
-				old = time.Now().Add(d.log.renewEach)
-				if next := d.renew(bounded); next != nil {
-					endLead(conn)
-					conn = next
-				}
-			}
-		}
-		cancel()
-		if err != nil && ctx.Err() == nil {
-			d.once.Do(func() { close(d.lost) })
-			_ = conn.Conn().Close(context.Background())
-			conn.Release()
-			return
-		}
-	}
-	endLead(conn)
-}
-
-// renew takes the locks over on another connection. Where that fails the old one goes on, and it is tried again.
-func (d *leadership) renew(ctx context.Context) *pgxpool.Conn {
-	conn, err := d.log.pool.Acquire(ctx)
-	if err != nil {
-		return nil
-	}
-	b := &pgx.Batch{}
-	begins := queueBegin(b, conn.Conn())
-	b.Queue("select set_config('idle_in_transaction_session_timeout', $1, true)", milliseconds(d.log.silence))
-	res := conn.SendBatch(ctx, b)
-	err = errors.Join(begun(res, begins+1), res.Close())
-	if err == nil {
-		err = share(ctx, conn.Conn(), d.nonce)
-	}
-	if err != nil {
-		endLead(conn)
-		return nil
-	}
-	return conn
 }
 
 // begin reads where the log stands and writes the receipt that begins the term: from then on the term before can write
@@ -207,6 +92,11 @@ func (d *leadership) begin(ctx context.Context) error {
 	}
 	if drawn >= 0 && drawn < began.Position { // -1: the login may not ask the sequence, which the next look says
 		return rewound(drawn, began.Position)
+	}
+	if d.log.admit != nil {
+		if err := d.log.admit(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+		}
 	}
 	if began.Gaps, err = parseRanges(gaps); err != nil {
 		return err
@@ -233,6 +123,9 @@ func (d *leadership) begin(ctx context.Context) error {
 	began.Holds, err = pgx.CollectRows(rows, scanHold)
 	return err
 }
+
+// ErrNotAdmitted: StoreOptions.Admit refused a term.
+var ErrNotAdmitted = errors.New("the outbox must not be led")
 
 // ErrRewound: the ids of the log stand below its position.
 var ErrRewound = errors.New("the log was rewound")

@@ -21,6 +21,7 @@ type letterClaim struct {
 	store  *Store
 	conn   *pgxpool.Conn
 	events []relay.Event
+	desk   string
 }
 
 // rollback ends the transaction, if it is not ended, and gives the connection back.
@@ -62,12 +63,16 @@ func (s *Store) ClaimLetters(ctx context.Context, letterTopic func(string) strin
 	b := &pgx.Batch{}
 	begins := queueBegin(b, conn.Conn())
 	b.Queue(claimLetters, topics, max(limit/len(topics), 1), micros(relay.LongestLetterPause+time.Minute))
+	b.Queue(letterDesk)
 	res := conn.SendBatch(ctx, b)
 	if err = begun(res, begins); err == nil {
 		var rows pgx.Rows
 		if rows, err = res.Query(); err == nil {
 			c.events, err = scanEvents(rows)
 		}
+	}
+	if err == nil && len(c.events) > 0 {
+		err = res.QueryRow().Scan(&c.desk)
 	}
 	if err = errors.Join(err, res.Close()); err != nil || len(c.events) == 0 {
 		c.rollback()
@@ -99,6 +104,9 @@ func (s *Store) letterTopics(ctx context.Context, letterTopic func(string) strin
 
 // Events implements relay.LetterClaim.
 func (c *letterClaim) Events() []relay.Event { return c.events }
+
+// Desk implements relay.LetterClaim.
+func (c *letterClaim) Desk() string { return c.desk }
 
 // Settle implements relay.LetterClaim.
 func (c *letterClaim) Settle(ctx context.Context, s *relay.LetterSettlement) (err error) {

@@ -36,6 +36,8 @@ func plans() map[string]string {
 		"log_large":         idList(n),
 		"log_take":          "'{1,2}'::bigint[], '{0,50}'::bigint[], '{9223372036854775807,9223372036854775807}'::bigint[], '{100,100}'::int[], 500, 67108864, 1000000000",
 		"log_due_holds":     "500, 1000000000",
+		"log_glance":        "150000",
+		"log_glance_due":    "1000000000, 1000000000",
 		"log_begin":         "",
 		"log_gone":          idList(n),
 		"log_put_back":      idList(n),

@@ -26,6 +26,7 @@ var (
 	claimLetters    = query("claim_letters")
 	settleLetters   = query("settle_letters")
 	letterTopics    = query("letter_topics")
+	letterDesk      = query("letter_desk")
 	postponeLetters = query("postpone_letters")
 	liftLetterHolds = query("lift_letter_holds")
 	upsertHolds     = query("upsert_holds")

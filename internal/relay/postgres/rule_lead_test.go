@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/postrider/postrider/internal/pooler"
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/pgproxy"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
@@ -139,11 +142,12 @@ func TestRule6AFrozenLeaderIsNotSureBeforeAnotherLeads(t *testing.T) {
 	}
 }
 
-// TestRule6RenewalKeepsNoVacuumBack: the locks go from session to session. No session has a transaction id or a
-// snapshot, and no standby leads in between.
+// TestRule6RenewalKeepsNoVacuumBack: where a pooler keeps no session, the locks go from transaction to transaction. None has a
+// transaction id or a snapshot, and no standby leads in between.
 func TestRule6RenewalKeepsNoVacuumBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	f.store, f.relay = f.open(Options{Pooler: pooler.Transaction}, StoreOptions{})
 	f.store.renewEach = 5 * time.Millisecond
 	d := f.lead()
 	stop := make(chan struct{})
@@ -187,6 +191,53 @@ func TestRule6RenewalKeepsNoVacuumBack(t *testing.T) {
 				t.Error("the session that leads keeps vacuum back")
 			}
 		}
+	}
+}
+
+// TestRule6TheSessionThatLeads has no transaction, and stays the same. When the relay lets
+// go, it is one as any other.
+func TestRule6TheSessionThatLeads(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store, f.relay = f.open(Options{MaxConns: 2}, StoreOptions{LeaderSilence: 9 * time.Second})
+	f.store.renewEach = time.Millisecond
+	d := f.lead()
+	pid := f.session(d, 0)
+	for range 50 {
+		if _, err := d.Glance(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := value[string](f, `select concat_ws(' ', state, backend_xid, backend_xmin) from pg_stat_activity where pid = $1`, pid); got != "idle" {
+			t.Fatalf("the session that leads is %s", got)
+		}
+		if f.session(d, 0) != pid {
+			t.Fatal("another session leads")
+		}
+	}
+	through, _ := f.open(Options{Pooler: pooler.Transaction}, StoreOptions{})
+	if f.leads(through) {
+		t.Error("another leads, through a pooler")
+	}
+	settings := func(conn *pgxpool.Conn) (s string) {
+		f.done(conn.QueryRow(t.Context(), `select concat_ws(' ', pg_backend_pid(), current_setting('idle_session_timeout'), current_setting('lock_timeout'),
+			(select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))`).Scan(&s))
+		return s
+	}
+	f.letGo(d)
+	var all []*pgxpool.Conn
+	for range 2 {
+		conn, err := f.relay.Acquire(t.Context())
+		f.done(err)
+		all = append(all, conn)
+		if got, want := settings(conn), fmt.Sprintf("%d 0 10s 0", conn.Conn().PgConn().PID()); got != want {
+			t.Errorf("a session that led, or did not, is %s, want %s", got, want)
+		}
+	}
+	for _, conn := range all {
+		conn.Release()
+	}
+	if !f.leads(through) || !f.leads(f.store) {
+		t.Error("no relay leads")
 	}
 }
 

@@ -45,6 +45,10 @@ type Options struct {
 // once a second.
 const pingAfter = 10 * time.Second
 
+// statementsKept is how many prepared statements a connection remembers. The relay has fewer. The client makes room for all of them
+// at once, which with its default of 512 was most of what a quiet outbox took.
+const statementsKept = 96
+
 // NewPool opens a pool with the settings the relay relies on, in its sessions or behind a pooler in its
 // transactions. Of several hosts it uses one that takes writes. It does not connect; errors are about the
 // URL and never contain its password.
@@ -54,6 +58,7 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 		return nil, fmt.Errorf("database URL: %w", err) // pgx masks the password
 	}
 	cfg.ConnConfig.Tracer = o.Tracer
+	cfg.ConnConfig.StatementCacheCapacity, cfg.ConnConfig.DescriptionCacheCapacity = statementsKept, statementsKept
 	cfg.MaxConns = 12
 	if o.MaxConns > 0 {
 		cfg.MaxConns = o.MaxConns
@@ -104,6 +109,9 @@ type StoreOptions struct {
 	// LetterTopic is the dead-letter topic of a topic's events, to count the events behind a hold of one. Defaults to
 	// relay.DefaultDLQTopic for every topic.
 	LetterTopic func(topic string) string
+	// Admit is asked before a term begins. Its error, which ErrNotAdmitted then wraps, keeps the relay from leading. It has
+	// the few seconds that a step of a leadership has. Defaults to none.
+	Admit func(context.Context) error
 }
 
 // defaultLongestRetry is StoreOptions'.
@@ -117,6 +125,7 @@ type Store struct {
 	renewEach    time.Duration // how old its transaction becomes
 	longestRetry time.Duration
 	letterTopic  func(topic string) string
+	admit        func(context.Context) error
 	renewed      atomic.Int64 // when asStoreError last gave the connections up, in Unix nanoseconds
 }
 
@@ -128,7 +137,7 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
 	if o.AskEach == 0 {
 		o.AskEach = time.Second
 	}
-	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, askEach: o.AskEach, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic}
+	s := &Store{pool: sessions{pool}, silence: o.LeaderSilence, askEach: o.AskEach, renewEach: renewEach, longestRetry: o.LongestRetry, letterTopic: o.LetterTopic, admit: o.Admit}
 	if s.longestRetry == 0 {
 		s.longestRetry = defaultLongestRetry
 	}

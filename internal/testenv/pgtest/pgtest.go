@@ -87,6 +87,52 @@ func (d *DB) Conn(t testing.TB) *pgx.Conn {
 	return conn
 }
 
+// Copy makes a copy of the database as it is now, like a backup that is restored elsewhere. Sessions of the database are ended.
+func (d *DB) Copy(t testing.TB) *DB {
+	t.Helper()
+	s := testServer(t)
+	d.end(t, s)
+	copied := s.create(t, s.clone(d.Name))
+	d.allow(t, s)
+	return copied
+}
+
+// Replace puts a copy in the place of the database, which is gone then: it is set back to when it was copied. Sessions of both are ended.
+func (d *DB) Replace(t testing.TB, with *DB) {
+	t.Helper()
+	s := testServer(t)
+	d.end(t, s)
+	with.end(t, s)
+	was := databaseName(t.Name())
+	for _, sql := range []string{"alter database " + quote(d.Name) + " rename to " + quote(was), "alter database " + quote(with.Name) + " rename to " + quote(d.Name),
+		"alter database " + quote(was) + " rename to " + quote(with.Name)} {
+		d.do(t, s, sql)
+	}
+	d.allow(t, s)
+	with.allow(t, s)
+}
+
+// end ends the sessions of the database, and lets none begin.
+func (d *DB) end(t testing.TB, s *server) {
+	t.Helper()
+	d.do(t, s, "alter database "+quote(d.Name)+" allow_connections false")
+	d.do(t, s, "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '"+d.Name+"'")
+}
+
+func (d *DB) allow(t testing.TB, s *server) {
+	t.Helper()
+	d.do(t, s, "alter database "+quote(d.Name)+" allow_connections true")
+}
+
+func (d *DB) do(t testing.TB, s *server, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), databaseTimeout)
+	defer cancel()
+	if err := s.exec(ctx, sql); err != nil {
+		t.Fatalf("pgtest: %s: %v", sql, err)
+	}
+}
+
 // create makes a database, as the clause says, and has it dropped when the test has passed.
 func (s *server) create(t testing.TB, clause string) *DB {
 	t.Helper()

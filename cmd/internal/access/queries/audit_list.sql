@@ -1,8 +1,8 @@
 -- The newest first, by time, in which each of these indexes is: so each filter is found without a walk over the rest. $7
 -- is the last row of the page before. An actor of the form cli:LOGIN stands for all who used that login: cli:LOGIN
 -- (PERSON), too. Unless $9 is true, the rows of the batches of operations are left out, and the row of an operation's
--- start counts them, up to 1,001.
-select access_audit_id, at, actor, coalesce(key_id, ''), action, target_type, coalesce(target_id, ''), coalesce(request_id, ''), details,
+-- start counts them, up to 1,001. $10 are the sources to which the rows are limited; null is no limit.
+select access_audit_id, at, actor, coalesce(key_id, ''), action, target_type, coalesce(target_id, ''), coalesce(request_id, ''), sources, details,
        session_user_name,
        case when not $9::boolean and action = 'operation.start' then (
            select count(*) from (select from postrider.access_audit b
@@ -15,5 +15,6 @@ where ($1::text = '' or case when $1::text like 'cli:%' and strpos($1::text, ' (
   and ($5::timestamptz is null or at >= $5) and ($6::timestamptz is null or at <= $6)
   and ($7::bigint = 0 or (at, access_audit_id) < ((select b.at from postrider.access_audit b where b.access_audit_id <= $7
                                                    order by b.access_audit_id desc limit 1), $7::bigint))
+  and ($10::text[] is null or a.sources <@ $10)
   and ($9::boolean or target_type <> 'operation' or action like 'operation.%')
 order by at desc, access_audit_id desc limit $8::bigint

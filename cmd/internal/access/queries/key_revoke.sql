@@ -1,2 +1,2 @@
-select access_key_id, name, scopes, created_by, created_at, expires_at, last_used_at, revoked_at
+select access_key_id, name, scopes, sources, created_by, created_at, expires_at, last_used_at, revoked_at
 from postrider.access_revoke_key($1)

@@ -17,7 +17,7 @@ with fitting as materialized (
       and ($2::text = '' or g.topic = $2)
       and ($3::text = '' or g.error_code = $3)
       and ($4::text = '' or g.assignee = $4)
-      and ($10::text = '' or g.source = $10)
+      and ($10::text[] is null or g.source = any ($10))
       and ($5::text = '' or concat_ws(' ', g.title, g.error_code, g.topic, g.parts->>'template') ilike $5)
 ), page as (
     select f.dlq_group_uuid, f.place from fitting f

@@ -8,13 +8,16 @@ begin
         return;
     end if;
     perform postrider.access_owe('{dlq.requeue}', 'entry', p_entries::text[]);
+    -- A source that is forgotten meanwhile is waited for: it leaves no command behind.
+    perform from postrider.dlq_source s order by s.source for key share;
     -- Each thing is looked up by its key, as dlq_redrive_letters does. Which event it is the stored letter says, and not the caller.
     for entry, command in
     with given as materialized (
         select w.*, n.generation, n.redrive_id, l.source, l.source_outbox_id, l.old_event, l.episode, l.payload_kind, l.key_kind, l.invalid,
                coalesce(e.resolution_status = 'pending' and e.subject_type = 'event' and l.dlq_entry_uuid = w.entry and l.source = e.source and l.source <> 'main'
                         and num_nulls(l.source_outbox_id, l.old_event, l.episode) = 0
-                        and (r.generation is null or r.outcome = 'delivered'
+                        and (select s.forgotten_at from postrider.dlq_source s where s.source = l.source) is null
+                        and (r.generation is null or r.outcome in ('delivered', 'unknown')
                              or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
                                    where b.letter_id = case r.source when 'main' then '' else r.source || '/' end
                                        || 'event:' || r.event_id || ':' || (r.episode + 1) limit 1)), false) as askable
@@ -49,7 +52,7 @@ begin
     loop
         if command is null then
             raise exception using errcode = '55000', message = format('postrider: no source can be asked to redrive investigation %s', coalesce(entry::text, 'null')),
-                detail = 'it must be the pending investigation of an event of another source than main, and have no redrive on its way; the letter must belong to it, and name the event',
+                detail = 'it must be the pending investigation of an event of another source than main, which is not forgotten, and have no redrive on its way; the letter must belong to it, and name the event',
                 hint = 'postrider dlq requeue sends messages again.';
         end if;
         return next;

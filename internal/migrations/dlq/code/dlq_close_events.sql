@@ -52,6 +52,7 @@ begin
     cross join lateral (
         select l.source, l.source_outbox_id, l.event_id, l.episode from postrider.dlq_letter l where l.dlq_entry_uuid = w.id offset 0) l
     where l.source <> 'main' and num_nulls(l.source_outbox_id, l.event_id, l.episode) = 0
+      and (select s.forgotten_at from postrider.dlq_source s where s.source = l.source) is null
       and (select true from postrider.dlq_entry e
            where e.subject_type = 'event' and e.subject_id = l.source || '/' || l.event_id and e.resolution_status = 'pending'
              and e.dlq_entry_uuid is distinct from p_removed limit 1) is null

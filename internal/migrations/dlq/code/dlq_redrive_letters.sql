@@ -21,31 +21,29 @@ begin
                    case when e.resolution_status is distinct from 'pending' or r.generation is not null and r.outcome is null
                              or r.outcome = 'came_back' and (select true from postrider.dlq_letter b
                                     where b.letter_id = 'event:' || r.event_id || ':' || (r.episode + 1) limit 1) is null then -2
-                        when (l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) and o.kind is null then 0
-                        when octet_length(p.payload) > most then -1 end as refusal,
-                   case o.kind when 'task' then 'task' else 'redrive' end as kind, o.task_uuid, o.max_attempts, p.payload, l.hops,
-                   case l.key_kind when 'reference' then o.key else l.key end as key,
-                   -- Its headers were left out with the key.
-                   coalesce(w.headers, case l.key_kind when 'reference' then o.headers else l.headers end) as headers,
+                        when o.kind is null and (e.subject_type = 'event' or l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) then 0
+                        when octet_length(c.payload) > most then -1 end as refusal,
+                   case o.kind when 'task' then 'task' else 'redrive' end as kind, o.task_uuid, o.max_attempts, c.payload, l.hops,
+                   case when c.own then o.key else l.key end as key, coalesce(w.headers, c.headers) as headers,
                    e.dlq_entry_uuid::text as entry, e.dlq_entry_uuid::text || ':' || (coalesce(r.generation, 0) + 1) as redrive_id,
                    case when l.event_id is not null then 'event:' || l.event_id
                         when l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
                         then 'record:' || l.origin_topic || '/' || l.origin_partition || '/' || l.origin_offset
                         else 'record:' || l.dlq_topic || '/' || l.dlq_partition || '/' || l.dlq_offset end as replay_of,
                    -- What inboxes know the message by: it stays the same, however often the message is sent again.
-                   coalesce((select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers
+                   coalesce((select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(c.headers) when 'array' then c.headers
                        else '[]' end) x(pair)
                              where x.pair->>0 = 'postrider-redrive-of' and length(x.pair->>1) <= 512
                                and x.pair->>1 ~ '^(event:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|record:.)' limit 1),
                             case when l.event_id is not null then 'event:' || l.event_id
-                                 when e.subject_type = 'record' then 'record:' || split_part(e.subject_id, '#', 1) end) as redrive_of,
+                                 when e.subject_type = 'record' then 'record:' || split_part(c.record, '#', 1) end) as redrive_of,
                    coalesce(l.consumer_group,
-                            (select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(l.headers) when 'array' then l.headers
+                            (select x.pair->>1 from jsonb_array_elements(case jsonb_typeof(c.headers) when 'array' then c.headers
                                 else '[]' end) x(pair)
                              where x.pair->>0 = 'postrider-redrive-for' and jsonb_typeof(x.pair->1) = 'string' limit 1)) as redrive_for,
                    -- A group that fails again at what came to its retry topic says where it read the message first.
                    case when e.subject_type = 'record' and l.origin_topic <> '' and l.origin_partition is not null and l.origin_offset is not null
-                        then jsonb_build_array(jsonb_build_array('replay_origin', e.subject_id)) else '[]' end as replay_origin
+                        then jsonb_build_array(jsonb_build_array('replay_origin', c.record)) else '[]' end as replay_origin
             from unnest(p_letter_ids, p_event_ids, p_topics, p_headers) with ordinality as w(letter_id, event_id, topic, headers, place)
             left join lateral (
                 select l.dlq_entry_uuid, l.key, l.key_kind, l.payload, l.payload_kind, l.headers, l.hops, l.outbox_id, l.event_id,
@@ -58,8 +56,14 @@ begin
                 select r.generation, r.outcome, r.event_id, r.episode
                 from postrider.dlq_redrive r where r.dlq_entry_uuid = e.dlq_entry_uuid order by r.generation desc limit 1) r on true
             left join lateral postrider.outbox_content(l.outbox_id, l.event_id) o on true
+            -- Of an event only its row is sent: any writer to the dead-letter topic may have made the letter. The letter of a record
+            -- may refer to an event of this outbox.
             cross join lateral (
-                select case when p_edited then p_payload when l.payload_kind = 'reference' then o.payload else l.payload end as payload) p
+                select coalesce(e.subject_type = 'event' or l.key_kind = 'reference', false) as own,
+                       case when e.subject_type = 'event' or l.key_kind = 'reference' then o.headers else l.headers end as headers,
+                       case when p_edited then p_payload when e.subject_type = 'event' or l.payload_kind = 'reference' then o.payload else l.payload end as payload,
+                       -- Without the name of a source before it, as dlq.Subject does it.
+                       regexp_replace(e.subject_id, '^[a-z][a-z0-9-]{0,39}/([^/#]+/[0-9]+/[0-9])', '\1') as record) c
         ), fresh as materialized (
             select g.place, g.event_id, g.entry, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
                    postrider.outbox_redrive_headers(g.headers,
@@ -103,5 +107,5 @@ begin
     end if;
 end $$;
 comment on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) is
-'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. If a letter has no pending investigation, or a redrive of that is on its way, nothing is written. The caller notes the redrives in the same transaction. A key or value that a letter only refers to comes from its event. If that event is gone, 0 is returned for the letter; if the payload is beyond the limit, -1; neither is written. With p_edited the payload of all is p_payload instead. Headers that are given for a letter replace its own. postrider-redrive-of says what the message was first sent as, and postrider-redrive-for which consumer group gave it up. p_traceparent is the span of the redrive: the new trace of each message that has a traceparent begins with it. Null begins one trace for each.';
+'Writes the messages of letters as new events with the given event ids, each for its topic, in the given order, and returns their ids. If a letter has no pending investigation, or a redrive of that is on its way, nothing is written. The caller notes the redrives in the same transaction. Of an event, what its row has is sent, whatever its letter says; so is what the letter of a record only refers to. If that event is gone, 0 is returned for the letter; if the payload is beyond the limit, -1; neither is written. With p_edited the payload of all is p_payload instead. Headers that are given for a letter replace its own. postrider-redrive-of says what the message was first sent as, and postrider-redrive-for which consumer group gave it up. p_traceparent is the span of the redrive: the new trace of each message that has a traceparent begins with it. Null begins one trace for each.';
 revoke all on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text) from public;

@@ -9,7 +9,8 @@ begin
     select * into strict s from postrider.outbox_source;
     -- The condition is asked again when another session has the row: the first name stays.
     if s.name is null or s.desk is null and p_desk is not null then
-        update postrider.outbox_source o set name = coalesce(o.name, p_name), desk = coalesce(o.desk, p_desk)
+        update postrider.outbox_source o set place = case when o.name is null then postrider.outbox_place() else o.place end,
+            name = coalesce(o.name, p_name), desk = coalesce(o.desk, p_desk)
         where coalesce(o.name = p_name, true) and coalesce(o.desk = p_desk, true);
         select * into strict s from postrider.outbox_source;
     end if;

@@ -57,7 +57,9 @@ begin
         update postrider.outbox_exception o set obeyed = coalesce(o.obeyed, '{}') || jsonb_build_object(v_command, event) where o.id = x.id;
     end if;
     perform postrider.access_add_audit(p_command->>'actor', case answer when 'closed' then 'dlq.resolve' else 'dlq.requeue' end, 'event', x.id::text,
-        jsonb_strip_nulls(jsonb_build_object('desk', p_desk, 'command', v_command, 'entry', p_command->>'entry', 'episode', x.episode, 'event', event)));
+        jsonb_strip_nulls(jsonb_build_object('desk', p_desk, 'command', v_command, 'entry', p_command->>'entry', 'episode', x.episode, 'event', event,
+            'call', (p_command->>'call')::bigint, 'answer', answer, 'event_id', x.event_id, 'target', p_command->>'target', 'edited', (p_command->>'edited')::boolean,
+            'new_event', case answer when 'new' then p_command->>'new_event' end)));
 end $$;
 comment on function postrider.outbox_obey_one(text, jsonb) is
 'Internal. One command of outbox_obey. A row that another session has locked is an error (55P03).';

@@ -1,0 +1,19 @@
+create or replace function postrider.dlq_forget_source(p_source text, out commands bigint, out redrives bigint, out since timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform postrider.access_owe('{source.forget}', 'source', array[p_source]);
+    insert into postrider.dlq_source (source) values (p_source) on conflict do nothing;
+    -- Who asks the source of something has a key share lock: that is either here, or sees that the source is forgotten.
+    perform from postrider.dlq_source s where s.source = p_source for update;
+    update postrider.dlq_source s set forgotten_at = coalesce(s.forgotten_at, clock_timestamp()), stopped = null, stopped_at = null
+    where s.source = p_source returning s.forgotten_at into since;
+    update postrider.dlq_command c
+    set answered_at = clock_timestamp(), answer = 'abandoned', request = c.request - '{payload, headers, unreadable_headers}'::text[]
+    where c.source = p_source and c.answered_at is null;
+    get diagnostics commands = row_count;
+    update postrider.dlq_redrive r set outcome = 'unknown', finished_at = now() where r.source = p_source and r.outcome is null;
+    get diagnostics redrives = row_count;
+end $$;
+comment on function postrider.dlq_forget_source(text) is
+'Says that a source is gone for good: the commands that it has not answered are abandoned, what became of the redrives on their way is unknown, and it is asked nothing any more. Its investigations stay. Returns how many commands and redrives that were, and since when it is forgotten. Again it finds what was left, and nothing else.';
+revoke all on function postrider.dlq_forget_source(text) from public;
