@@ -241,6 +241,8 @@ func (s *fleetStage) clear(ctx context.Context) (left []string) {
 }
 
 func countOf(ctx context.Context, pool *pgxpool.Pool, query string) (n int, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second) // the last look counts when time is up, too
+	defer cancel()
 	return n, pool.QueryRow(ctx, query).Scan(&n)
 }
 

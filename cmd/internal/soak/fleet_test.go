@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,7 +169,7 @@ func (r *fleetRun) treat(ctx context.Context) (acts int) {
 		rest(200 * time.Millisecond)
 		rows, err := r.pool.Query(ctx, `select e.dlq_entry_uuid::text, e.source, l.event_id::text from postrider.dlq_entry e
 			join postrider.dlq_letter l using (dlq_entry_uuid) where e.resolution_status = 'pending'
-			and not exists (select from postrider.dlq_redrive d where d.dlq_entry_uuid = e.dlq_entry_uuid and d.outcome is null) limit 50`)
+			and not exists (select from postrider.dlq_redrive d where d.dlq_entry_uuid = e.dlq_entry_uuid and d.outcome is null) limit 20`)
 		if err != nil {
 			continue
 		}
@@ -175,16 +177,22 @@ func (r *fleetRun) treat(ctx context.Context) (acts int) {
 		if err != nil {
 			continue
 		}
+		var several sync.WaitGroup
+		var done atomic.Int64
 		for _, o := range open {
 			i := slices.IndexFunc(r.sources, func(s *fleetSource) bool { return s.name == o.Source })
 			if i < 0 {
 				r.t.Errorf("the investigation %s of the event %s is of the source %q", o.Entry, o.Event, o.Source)
-				return acts
+				continue
 			}
-			if r.act(ctx, r.sources[i], o.Entry, o.Event) {
-				acts++
-			}
+			several.Go(func() { // a request waits for the answer of its source
+				if r.act(ctx, r.sources[i], o.Entry, o.Event) {
+					done.Add(1)
+				}
+			})
 		}
+		several.Wait()
+		acts += int(done.Load())
 	}
 	return acts
 }
@@ -298,6 +306,10 @@ func (r *fleetRun) judgeSource(ctx context.Context, source *fleetSource, from ma
 	entries, err := pairs(ctx, r.pool, `select l.event_id::text, string_agg(e.source || ' ' || e.resolution_status, ', ')
 		from postrider.dlq_entry e join postrider.dlq_letter l using (dlq_entry_uuid) where e.source = $1 group by 1`, source.name)
 	must(err)
+	waiting, err := pairs(ctx, source.pool, `select convert_from(substr(e.payload, 1, 36), 'UTF8'), v.state from postrider.v_outbox_event v
+		join postrider.outbox_event e using (id) where v.state not in ('published', 'dead_lettered')`)
+	must(err)
+	h.Waiting = slices.Collect(maps.Keys(waiting))
 	poisoned := map[string]bool{} // subjects that waited for the person
 	for i, e := range h.Committed {
 		event := written[e.ID]
