@@ -222,6 +222,7 @@ func (r *Relay) settings(topic string) *TopicSettings {
 
 // Wake has the relay look at once whether there is something to do. Another part of the process has changed the outbox.
 func (r *Relay) Wake() {
+	r.rest.stir()
 	r.idle.wakeUp()
 	r.letters.wakeUp()
 	r.wakeHolds()
