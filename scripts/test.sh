@@ -30,18 +30,21 @@ fi
 # cmd/internal/archtest start no goroutines and keep no state that goroutines change: their concurrent writers meet in PostgreSQL.
 # A package that begins to do so leaves this list. The rooms that have concurrency, and cmd/internal/app with everything in one
 # process, run under the race detector, which takes five times the processor. The console is pages, but for its streams and
-# its figures: the tests of these run under the race detector, too.
-plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/|internal/(migrations|tasks/postgres)$'
+# # its figures: the tests of these run under the race detector, too. internal/dlq/postgres starts no goroutine, and has two caches
+# that callers share: its tests of several at once run under it. The soaks do in `make soak`: what they run is under it in
+# internal/relay/relaytest and cmd/internal/app as well.
+plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|monitoring|packaging|interop|e2e|soak)(/|$)|examples/|internal/(migrations|(tasks|dlq)/postgres)$'
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
 rest=$(grep -Ev "$plain" <<<"$packages" | grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$")
 # The longest first, so that none is left to run alone in the end.
-longest="internal/relay/relaytest cmd/internal/soak cmd/internal/app internal/dlq/postgres internal/relay/postgres internal/relay/kafka"
-longest_plain="cmd/internal/console cmd/internal/bench internal/tasks/postgres cmd/internal/monitoring examples/orders cmd/internal/e2e"
+longest="internal/relay/relaytest cmd/internal/app cmd/internal/httpapi internal/relay/postgres internal/relay/kafka"
+longest_plain="cmd/internal/bench cmd/internal/console cmd/internal/soak internal/dlq/postgres internal/tasks/postgres cmd/internal/monitoring examples/orders cmd/internal/e2e"
 here() { printf './%s ' "$@"; }
 export domain="$race $(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"
 export streams="$race -run Silent|Hears|ALivePage|AnOpenPage|TwoPeople|ASession|TheDatabase ./cmd/internal/console"
+export together="$race -run AtOnce|Together|TwoOperators|ManyRedrive|ManyFollow|DoNotCross|Deadlock|Overtaken|SameGroups ./internal/dlq/postgres"
 export unraced="$(here $longest_plain) $(grep -E "$plain" <<<"$packages" | xargs)"
 # Twice as many tests at once as cores, and a package more than cores, because many wait for timeouts.
 # `make verify` vets; what a debugger needs (-w leaves it out) is a third of linking.
@@ -52,7 +55,7 @@ go list -export -test -deps $race ./... >/dev/null && go list -export -test -dep
 # The domain has one long package, which leaves a core free: it runs beside the programs, and is printed after them.
 go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
 	go test $options $raced; first=$?
-	{ go test $options -p 1 -cover $domain && go test $options $streams; } >coverage/domain.log 2>&1 &
+	{ go test $options -p 1 -cover $domain && go test $options $streams && go test $options $together; } >coverage/domain.log 2>&1 &
 	go test $options $unraced; second=$?
 	wait $!; third=$?
 	cat coverage/domain.log
