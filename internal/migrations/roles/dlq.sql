@@ -9,7 +9,7 @@ grant update, delete on postrider.dlq_redrive, postrider.dlq_command to postride
 -- What it sees of sources.
 grant insert, update on postrider.dlq_source to postrider_relay;
 grant execute on function postrider.dlq_forget_source(text), postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) to postrider_relay, postrider_operator;
-grant execute on function postrider.uuid_generate_v7() to postrider_relay;
+grant execute on function postrider.uuid_generate_v7(), postrider.dlq_refuse_items(uuid[], uuid[], text[]) to postrider_relay;
 grant execute on function postrider.dlq_redrive_letters(text[], uuid[], text[], jsonb[], boolean, bytea, text), postrider.dlq_amend(text, boolean, bytea, jsonb),
     postrider.dlq_complete_letter(text, text, bytea, bytea, jsonb, uuid, jsonb, jsonb), postrider.outbox_look(bigint, uuid), postrider.apply_template(jsonb, jsonb), postrider.apply_namespace(text, jsonb, text),
     postrider.create_task(text, text, jsonb, text, integer, jsonb, text, uuid, text), postrider.step_action(uuid, uuid, text, text, text, jsonb),
