@@ -205,6 +205,7 @@ const (
 		from postrider.access_find_commands($1, $2) c`
 	sourceMoved    = `select postrider.outbox_rejoin($1, $2)`
 	sourceRejoin   = `select r.redrives, r.again, r.noted from postrider.dlq_rejoin_source($1, $2, $3, $4, $5, $6::text::jsonb) r`
+	sourceRelease  = `select postrider.dlq_ask_release($1, $2, $3)`
 	sourceForget   = `select f.commands, f.redrives, f.since from postrider.dlq_forget_source($1) f`
 	entryChange    = `select postrider.dlq_change_entry($1, $2, $3, $4, $5, $6, $7)`
 	groupChange    = `select postrider.dlq_change_group($1, $2, $3, $4, $5)`
