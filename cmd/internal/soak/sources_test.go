@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type shared struct {
 	binary    string
 	file      string // of the settings
 	processes []*process
+	started   []*process // all that there ever were
 }
 
 // share makes the sources and starts the processes.
@@ -58,7 +60,22 @@ func share(t *testing.T, b *kafkatest.Broker) *shared {
 
 func (s *shared) start() *process {
 	s.t.Helper()
-	return run(s.t, s.binary, []string{"serve", "--config", s.file, "--roles", "relay,http", "--http", "127.0.0.1:0"}, "", s.broker, "DLQ_TOPIC="+s.dlq, "LOG_LEVEL=info")
+	p := run(s.t, s.binary, []string{"serve", "--config", s.file, "--roles", "relay,http", "--http", "127.0.0.1:0"}, "", s.broker, "DLQ_TOPIC="+s.dlq, "LOG_LEVEL=info")
+	s.started = append(s.started, p)
+	return p
+}
+
+// warnings are what the processes said that was no mere information.
+func (s *shared) warnings() string {
+	var all []string
+	for i, p := range s.started {
+		for line := range strings.Lines(p.log.String()) {
+			if !strings.Contains(line, `"level":"INFO"`) {
+				all = append(all, fmt.Sprint(i, ": ", line))
+			}
+		}
+	}
+	return strings.Join(all, "")
 }
 
 // write has all sources written to until ctx ends. The function that it returns waits for the writers.
@@ -137,6 +154,11 @@ func TestSourcesKilled(t *testing.T) {
 	})
 }
 
+// termsOf counts the terms of an outbox, and the ones that were handed over, and says of the others how many receipts each has.
+const termsOf = `select count(*) filter (where began), count(*) filter (where began and ended), coalesce(string_agg(term || ': ' || n, ', ') filter (where began and not ended), '')
+	from (select term, count(*) as n, bool_or(note is not distinct from 'began') as began, bool_or(note is not distinct from 'ended') as ended
+		from postrider.outbox_receipt group by term) t`
+
 // TestSourcesRestarted: three processes share many databases, and each in turn is ended by SIGTERM and started again while all of
 // them are written to and the brokers answer. Each source is judged by itself: nothing is lost, no key is out of order, and no
 // record is there twice. Leaderships are handed over, but for one that a busy machine has lost by itself.
@@ -169,15 +191,22 @@ func TestSourcesRestarted(t *testing.T) {
 			t.Errorf("%d records are there twice, and nothing was broken", copies)
 		}
 		moved, lost := 0, 0
-		for _, w := range s.loads {
+		for i, w := range s.loads {
 			var terms, handed int
-			if err := w.Pool.QueryRow(t.Context(), `select count(*) filter (where note = 'began'), count(*) filter (where note = 'ended') from postrider.outbox_receipt`).Scan(&terms, &handed); err != nil {
+			var kept string
+			if err := w.Pool.QueryRow(t.Context(), termsOf).Scan(&terms, &handed, &kept); err != nil {
 				t.Fatal(err)
 			}
-			moved, lost = moved+terms-1, lost+terms-handed
+			if moved += terms - 1; handed < terms {
+				lost += terms - handed
+				t.Logf("source %d was led %d times and handed over %d times; the other terms, with their receipts: %s", i, terms, handed, kept)
+			}
 		}
 		if moved < restarts {
 			t.Errorf("%d restarts moved %d leaders: the run says little", restarts, moved)
+		}
+		if lost > 0 {
+			t.Logf("%d leaderships were not handed over; the processes warned:\n%s", lost, s.warnings())
 		}
 		if lost > moved/2 {
 			t.Errorf("%d of %d leaderships were not handed over", lost, moved)
