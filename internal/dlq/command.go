@@ -14,10 +14,12 @@ const (
 	CommandRedrive CommandKind = "redrive"
 	// CommandClose: the investigation is closed or gone. The source may remove the event, and lets the key go that it halts.
 	CommandClose CommandKind = "close"
+	// CommandRelease: let the key go that the event halts, and keep the event.
+	CommandRelease CommandKind = "release"
 )
 
 // CommandKinds returns every kind.
-func CommandKinds() []CommandKind { return []CommandKind{CommandRedrive, CommandClose} }
+func CommandKinds() []CommandKind { return []CommandKind{CommandRedrive, CommandClose, CommandRelease} }
 
 // CommandState says whether a source has answered a command.
 type CommandState string
@@ -32,7 +34,7 @@ const (
 // CommandStates returns every state.
 func CommandStates() []CommandState { return []CommandState{CommandWaiting, CommandAnswered} }
 
-// What a source answers. Every other answer is the SkipReason for which it did not redrive.
+// What a source answers. Every other answer is the SkipReason for which it did nothing.
 const (
 	// AnswerInPlace: the event was redriven in its place.
 	AnswerInPlace = "in_place"
@@ -40,6 +42,8 @@ const (
 	AnswerNew = "new"
 	// AnswerClosed: the event was closed.
 	AnswerClosed = "closed"
+	// AnswerReleased: the key that the event halts goes on.
+	AnswerReleased = "released"
 	// AnswerAbandoned: the source was forgotten before it answered.
 	AnswerAbandoned = "abandoned"
 	// AnswerUndone: the source had answered, and was set back to a time before.
@@ -59,7 +63,7 @@ type SourceCommand struct {
 	Kind   CommandKind
 	// Entry is the investigation that it follows from; it may be gone by now.
 	Entry uuid.UUID
-	// Redrive is the id of the redrive; empty for a command to close.
+	// Redrive is the id of the redrive; empty for other commands.
 	Redrive string
 	// OutboxID, Event and Episode are the event as the letter says it. The source does nothing if it has moved on.
 	OutboxID int64

@@ -165,6 +165,10 @@ type Redriver interface {
 	// their reasons, and the tasks that only a retry moves. Redrive alone finds what the outbox refuses for its content
 	// (Refused), a key that the relay has in work (Busy), and an edit that would replace the only copy (OnlyCopy).
 	Preview(ctx context.Context, r RedriveRequest) (Requeued, error)
+	// Release lets the keys go that the events of investigations halt: the later events of the keys come back, in order. The events stay
+	// given up, and the investigations open. Other sources are asked, as by Redrive. Investigations whose event halts no key are
+	// skipped (NoKey).
+	Release(ctx context.Context, r ReleaseRequest) (Requeued, error)
 
 	// PlanOperation freezes the scope and returns the plan. Nothing is treated before Command says Start. If an operation
 	// that has not ended has the name, the error wraps ErrExists and says which.

@@ -151,6 +151,10 @@ const (
 	SourceForgotten SkipReason = "source_forgotten"
 	// Stale: in its source the event has moved on since it was given up.
 	Stale SkipReason = "stale"
+	// NoKey: its event halts no key.
+	NoKey SkipReason = "no_key"
+	// Undone: its source sent it again, and was set back to a time before.
+	Undone SkipReason = "undone"
 	// EventGone: its source does not have the event any more, or its letter does not name it.
 	EventGone SkipReason = "gone"
 )
@@ -159,7 +163,7 @@ const (
 func SkipReasons() []SkipReason {
 	return []SkipReason{AlreadyQueued, TaskSubject, NotPending, PayloadGone, PayloadTooLarge, NoTarget, Busy, KeyHalted,
 		HaltsKey, Arrived, NoRetryTopic, TooManyHops, Refused, UnreadableHeaders, OnlyCopy, DeadLetterTopic, ReservedTopic, TopicNotAllowed, HoldsKey, EntryPurged,
-		SourceAway, SourceForgotten, Stale, EventGone}
+		SourceAway, SourceForgotten, Stale, NoKey, Undone, EventGone}
 }
 
 // TargetGroup as a target is the retry topic of the consumer group that failed, which its letters name in the header
@@ -196,7 +200,7 @@ func (r SkipReason) Final() bool {
 // or others can take it away.
 func (r SkipReason) Passing() bool {
 	switch r {
-	case AlreadyQueued, Busy, KeyHalted, HaltsKey, OnlyCopy, HoldsKey, PayloadGone, PayloadTooLarge, SourceAway, Stale:
+	case AlreadyQueued, Busy, KeyHalted, HaltsKey, OnlyCopy, HoldsKey, PayloadGone, PayloadTooLarge, SourceAway, Stale, Undone:
 		return true
 	}
 	return false
@@ -251,6 +255,10 @@ func (r SkipReason) Explain() string {
 		return "its source was forgotten, and is asked nothing any more: close it, or send its message from its letter (postrider replay)"
 	case Stale:
 		return "in its source the event has moved on: it was redriven or given up again there; look again when its next letter is here"
+	case NoKey:
+		return "its event halts no key, so that there is none to let go: it never did, or the key went on before"
+	case Undone:
+		return "its source was set back to a time before it sent it again, so that nothing was sent: redrive it again"
 	case EventGone:
 		return "its source does not have the event that its letter names: it was delivered or closed there, or the letter is forged; close it"
 	}
@@ -359,7 +367,7 @@ func (r RedriveRequest) Check() error {
 	return nil
 }
 
-// Requeued says what a redrive did, or would do.
+// Requeued says what a redrive did, or would do; or which keys were let go, where Entries are the investigations whose keys go on.
 type Requeued struct {
 	Entries []uuid.UUID
 	Skipped []Skip
@@ -378,7 +386,7 @@ func (q *Requeued) Answer(entry uuid.UUID, answer, detail string) {
 		return
 	}
 	q.Asked = slices.DeleteFunc(q.Asked, is)
-	if answer == AnswerInPlace || answer == AnswerNew {
+	if answer == AnswerInPlace || answer == AnswerNew || answer == AnswerReleased {
 		return
 	}
 	q.Entries = slices.DeleteFunc(q.Entries, is)

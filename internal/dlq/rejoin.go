@@ -64,7 +64,7 @@ type KnownSource struct {
 type SourceAct struct {
 	// Command is the id of the command.
 	Command uuid.UUID
-	// Answer is AnswerInPlace, AnswerNew or AnswerClosed.
+	// Answer is AnswerInPlace, AnswerNew, AnswerClosed or AnswerReleased.
 	Answer string
 	// OutboxID, Event and Episode are the event that it was done to.
 	OutboxID int64

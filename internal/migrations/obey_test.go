@@ -133,10 +133,15 @@ func TestObeyNew(t *testing.T) {
 	d := o.redrive(3)
 	o.want("another command", o.obey(d), "new 6")
 	o.want("the first one, late", o.obey(c, d), "new 5", "new 6")
+	// A payload that is no change of the request is none.
+	o.want("a payload that nobody gave", o.obey(o.redrive(3, "payload", base64.StdEncoding.EncodeToString([]byte("forged")))), "new 7")
+	if got := o.value(`select convert_from(payload, 'UTF8') from postrider.outbox_event where id = 7`); got != "three" {
+		t.Errorf("it sent %s", got)
+	}
 	// A change is the command's; without one a letter can claim what it likes: the message is what was kept.
 	e := o.redrive(3, "edited", true, "payload", base64.StdEncoding.EncodeToString([]byte("better")), "headers", [][2]string{{"a", "b"}}, "target", "elsewhere")
-	o.want("changed, and elsewhere", o.obey(e), "new 7")
-	if got := o.value(`select concat_ws(' ', topic, convert_from(payload, 'UTF8'), headers->0) from postrider.outbox_event where id = 7`); got != `elsewhere better ["a", "b"]` {
+	o.want("changed, and elsewhere", o.obey(e), "new 8")
+	if got := o.value(`select concat_ws(' ', topic, convert_from(payload, 'UTF8'), headers->0) from postrider.outbox_event where id = 8`); got != `elsewhere better ["a", "b"]` {
 		t.Errorf("it sent %s", got)
 	}
 	if got := o.value(`select concat_ws(' ', state, episode, convert_from(payload, 'UTF8')) from postrider.outbox_exception where id = 3`); got != "dead_lettered 1 three" {
@@ -208,6 +213,41 @@ func TestObeyCloses(t *testing.T) {
 	if got := o.value(`select closed_at from postrider.outbox_exception where id = 1`); got != "" {
 		t.Error("a late close closed the next death")
 	}
+}
+
+// TestObeyReleases: the key goes on, and the event stays given up, with its investigation open. It acts once, whatever became of
+// the event since; a late copy of the command leaves the key alone that the next death halts.
+func TestObeyReleases(t *testing.T) {
+	t.Parallel()
+	o := newObeying(t)
+	release := func(id int, more ...any) command { return o.redrive(id, append([]any{"kind", "release"}, more...)...) }
+	asked := func() string { return o.value(`select concat_ws(' ', cause, asked) from postrider.outbox_hold`) }
+	o.want("what halts no key", o.obey(release(2), release(3), release(4), release(1, "episode", 2), release(1, "event_id", uuid.NewString())), "no_key", "no_key", "gone", "stale", "gone")
+	if asked() != "halted" {
+		t.Errorf("the key is %s", asked())
+	}
+	c := release(1)
+	o.want("twice", append(o.obey(c), o.obey(c)...), "released", "released")
+	if got := o.value(`select concat_ws(' ', state, episode, closed_at) from postrider.outbox_exception where id = 1`); got != "dead_lettered 1" || asked() != "halted release" {
+		t.Errorf("the event is %s, its key %s", got, asked())
+	}
+	o.want("another command", o.obey(release(1)), "no_key")
+	pgtest.Exec(t, o.conn, `delete from postrider.outbox_hold`)
+	o.want("when the key has gone on", o.obey(c), "released")
+	if got := o.value(`select string_agg(concat_ws(' ', action, actor, details->>'desk', details->>'answer'), ', ') from postrider.access_audit where target_type = 'event'`); got != "outbox.release ada north released" {
+		t.Errorf("the audit log has %q", got)
+	}
+	o.want("then it is sent as a new event", o.obey(o.redrive(1)), "new 5")
+	outboxtest.Settle(t, o.conn, outboxtest.Scheduled, 1)
+	outboxtest.Settle(t, o.conn, outboxtest.DeadLettered, 1)
+	pgtest.Exec(t, o.conn, `insert into postrider.outbox_hold (scope, topic, key, cause, event_id, next_probe_at)
+		select 'key', topic, key, 'halted', event_id, 'infinity' from postrider.outbox_event where id = 1`)
+	o.want("it died again", o.obey(release(1), c), "stale", "released")
+	if asked() != "halted" {
+		t.Errorf("a command of the first death let the key of the second go: %s", asked())
+	}
+	pgtest.Exec(t, o.conn, `delete from postrider.outbox_exception where id = 1`)
+	o.want("the outbox has forgotten it", o.obey(c), "released")
 }
 
 // TestObeyOneDesk: the first desk that commands is obeyed, and no other one.

@@ -61,6 +61,20 @@ func TestMessageIsTheEventAndItsID(t *testing.T) {
 	}
 }
 
+// TestIDHasTheSource: a copy of a database has the same event ids, and what was sent of the one never counts for the other.
+func TestIDHasTheSource(t *testing.T) {
+	t.Parallel()
+	e := unkeyed(1)
+	m, o := newEncoder("orders", 1).message(&e)
+	if o != nil || m.ID != (MessageID{Source: "orders", EventID: e.EventID, Episode: e.Episode}) {
+		t.Errorf("an event has the id %+v, %+v", m.ID, o)
+	}
+	e = givenUp()
+	if m := letterAt(&e, "orders", "", "dlq", whole); m.ID != (MessageID{Source: "orders", EventID: e.EventID, Episode: e.Episode, Letter: true}) {
+		t.Errorf("a letter has the id %+v", m.ID)
+	}
+}
+
 func bytesOrNull(b []byte) string {
 	if b == nil {
 		return "null"

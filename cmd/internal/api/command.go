@@ -15,14 +15,14 @@ type Command struct {
 	ID uuid.UUID `json:"id"`
 	// Source is the source that is to obey.
 	Source string `json:"source"`
-	// Kind is redrive (send the event again) or close (its investigation is closed or gone: the source may remove the event, and
-	// lets the key go that it halts).
+	// Kind is redrive (send the event again), close (its investigation is closed or gone: the source may remove the event, and
+	// lets the key go that it halts) or release (let the key go, and keep the event).
 	Kind dlq.CommandKind `json:"kind"`
 	// State is waiting or answered.
 	State dlq.CommandState `json:"state"`
 	// EntryID is the investigation that it follows from; it may be gone by now.
 	EntryID uuid.UUID `json:"entry_id"`
-	// RedriveID is the redrive; null for a command to close.
+	// RedriveID is the redrive; null for other commands.
 	RedriveID *string `json:"redrive_id"`
 	// OutboxID is the number of the event in the source.
 	OutboxID int64 `json:"outbox_id"`
@@ -36,7 +36,7 @@ type Command struct {
 	CreatedAt time.Time `json:"created_at"`
 	// AnsweredAt is when the source had answered; null until then.
 	AnsweredAt *time.Time `json:"answered_at"`
-	// Answer is in_place, new, closed, abandoned (the source was forgotten before it answered), undone (it was set back after it had), or why nothing was done: a reason as in skipped of POST /dlq/requeue. Null until the source
+	// Answer is in_place, new, closed, released, abandoned (the source was forgotten before it answered), undone (it was set back after it had), or why nothing was done: a reason as in skipped of POST /dlq/requeue. Null until the source
 	// has answered.
 	Answer *string `json:"answer"`
 	// Detail is why the source refused, in its words; null where it did not.

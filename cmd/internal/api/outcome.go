@@ -142,6 +142,23 @@ func NewRequeued(named []uuid.UUID, done dlq.Requeued) Requeued {
 	return v
 }
 
+// ReleasedKeys says for which investigations keys were let go.
+type ReleasedKeys struct {
+	// Released are the investigations whose events halted a key that goes on now, and those whose source was asked, in the order in
+	// which they were named. They stay open, and their events given up.
+	Released []uuid.UUID `json:"released"`
+	// Asked are the ones of these whose source has not answered yet. It is asked until it does; GET /commands has its answer.
+	Asked []uuid.UUID `json:"asked"`
+	// Skipped are the investigations with which nothing was done, in the same order.
+	Skipped []Skipped `json:"skipped"`
+}
+
+// NewReleasedKeys is the outcome for the investigations that were named.
+func NewReleasedKeys(named []uuid.UUID, done dlq.Requeued) ReleasedKeys {
+	v := NewRequeued(named, done)
+	return ReleasedKeys{v.Requeued, v.Asked, v.Skipped}
+}
+
 // Purged says what a purge of investigations did.
 type Purged struct {
 	// Purged is how many were removed.

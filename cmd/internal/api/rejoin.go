@@ -44,7 +44,7 @@ type UndoneCommand struct {
 type SourceAct struct {
 	// Command is the id of the command.
 	Command uuid.UUID `json:"command"`
-	// Answer is in_place, new (both a redrive) or closed.
+	// Answer is in_place, new (both a redrive), closed or released.
 	Answer string `json:"answer"`
 	// OutboxID is the number of the event in the source.
 	OutboxID int64 `json:"outbox_id"`

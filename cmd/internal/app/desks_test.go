@@ -3,13 +3,16 @@ package app
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/logtest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
+	"github.com/postrider/postrider/outbox"
 )
 
 // TestLettersSayTheirDesk: the letters of the desk's own outbox and of a source that obeys it name the desk, those of a source that obeys
@@ -82,4 +85,33 @@ func TestLettersSayTheirDesk(t *testing.T) {
 	if all := pgtest.Column[string](t, conns["other"], `select source from postrider.dlq_entry`); !slices.Equal(all, []string{"billing"}) {
 		t.Errorf("the other desk has investigations of %q", all)
 	}
+}
+
+// TestASourceOfAnotherDesk is carried, and said by name as long as it obeys the other one.
+func TestASourceOfAnotherDesk(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Kfake(t)
+	broker.CreateTopic(t, "orders.a", 1, nil)
+	desk, _ := newSource(t)
+	orders, conn := newSource(t)
+	pgtest.Exec(t, conn, `update postrider.outbox_source set desk = 'south'`)
+	file := newFleetFile(t, desk.URL, broker.Addrs...)
+	file.write(t, sourceLine("orders", orders.URL))
+	var log logtest.Buffer
+	a := file.run(t, &log)
+	waitStates(t, a, map[string]SourceState{"orders": SourceLeading})
+	enqueue(t, conn, outbox.Message{Topic: "orders.a", Payload: []byte("x")})
+	broker.ReadAll(t, "orders.a", 1)
+	const line = "\npostrider_source_other_desk{source=\"orders\"} 1\n"
+	if _, metrics := get(t, a, "/metrics"); !strings.Contains(metrics, line) {
+		t.Error("the metrics do not say it")
+	}
+	if !strings.Contains(log.String(), `"desk":"south"`) {
+		t.Error("the log does not name the desk")
+	}
+	pgtest.Exec(t, conn, `update postrider.outbox_source set desk = null`)
+	eventually(t, "it is said no more when it was handed over", func() (bool, string) {
+		_, metrics := get(t, a, "/metrics")
+		return !strings.Contains(metrics, line), metrics
+	})
 }

@@ -344,6 +344,8 @@ var (
 		"Sources with a name, by what this process does with them: leading, standby (another session leads), opening, refused, asleep, elsewhere (of another process).", []string{"state"}, nil)
 	sourceRefusedDesc = prometheus.NewDesc("postrider_source_refused",
 		"1 while this process cannot carry the source, by the reason in a word; no series otherwise.", []string{"source", "reason"}, nil)
+	sourceOtherDeskDesc = prometheus.NewDesc("postrider_source_other_desk",
+		"1 while the source obeys another desk than that of this process, so that commands of this one wait; no series otherwise.", []string{"source"}, nil)
 	sourcesRefusedDesc = prometheus.NewDesc("postrider_sources_settings_refused",
 		"1 while the settings on the disk are wrong or need a restart, so that this process goes on with older ones, otherwise 0.", nil, nil)
 )
@@ -352,6 +354,7 @@ var (
 func (f *fleet) Describe(to chan<- *prometheus.Desc) {
 	to <- sourcesDesc
 	to <- sourceRefusedDesc
+	to <- sourceOtherDeskDesc
 	to <- sourcesRefusedDesc
 }
 
@@ -365,6 +368,9 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 		states[s.State]++
 		if s.State == SourceRefused {
 			gauge(sourceRefusedDesc, 1, s.Name, s.Reason)
+		}
+		if s.OtherDesk != "" {
+			gauge(sourceOtherDeskDesc, 1, s.Name)
 		}
 	}
 	for _, state := range SourceStates() {

@@ -157,3 +157,39 @@ func TestCopiesOfADatabase(t *testing.T) {
 		t.Errorf("retention of the copy: %v", err)
 	}
 }
+
+// TestACopyIsNotCarried: a process meets a database that was made of another as a template. It sends nothing of it, until people say
+// that it was moved.
+func TestACopyIsNotCarried(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Kfake(t)
+	broker.CreateTopic(t, "orders.a", 1, nil)
+	original, conn := newSource(t)
+	enqueue(t, conn, outbox.Message{Topic: "orders.a", Payload: []byte("waits")})
+	pgtest.Exec(t, conn, `select postrider.outbox_name_source('orders')`)
+	copied := original.Copy(t)
+	desk, _ := newSource(t)
+	file := newFleetFile(t, desk.URL, broker.Addrs...)
+	file.write(t, sourceLine("orders", copied.URL))
+	a := file.run(t, nil)
+	waitStates(t, a, map[string]SourceState{"orders": SourceRefused})
+	if s := a.fleet.Statuses()[0]; s.Reason != reasonCopy {
+		t.Errorf("it is refused as %+v", s)
+	}
+	if n := pgtest.Value[int](t, copied.Conn(t), `select count(*) from postrider.outbox_receipt where note = 'began'`); n != 0 {
+		t.Errorf("a relay has begun %d terms", n)
+	}
+	c, err := file.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, err := NewServices(desk.Pool(t), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RejoinSource(t.Context(), c, services, dlq.RejoinRequest{Source: "orders", Actor: "ada"}, false); err != nil {
+		t.Fatal(err)
+	}
+	waitStates(t, a, map[string]SourceState{"orders": SourceLeading})
+	broker.ReadAll(t, "orders.a", 1)
+}

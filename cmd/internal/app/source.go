@@ -56,6 +56,8 @@ type SourceStatus struct {
 	State SourceState
 	// Reason is why it is refused, in a word; Error says it in full. Empty otherwise.
 	Reason, Error string
+	// OtherDesk is the desk that it obeys, where that is another one than that of this process; empty otherwise, and without a desk.
+	OtherDesk string
 }
 
 const (
@@ -83,6 +85,8 @@ type sourceWork struct {
 	state   SourceState
 	failing map[string]error // by loop of the relay, and "" for what keeps the source from being opened
 	said    string           // the reason that was logged last
+	// otherDesk is the desk that the source obeys, where that is another one than that of this process.
+	otherDesk string
 }
 
 // begin begins the work on a source. It goes on when ctx ends, until it is stopped: then it finishes what it has in hand.
@@ -246,6 +250,7 @@ func (w *sourceWork) confirm(ctx context.Context, database *pgxpool.Pool) error 
 	}
 	bounded, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
+	w.noteDesk(bounded, database)
 	err := c.redriver.Confirm(bounded, w.source.Name, database)
 	if err != nil && !isStopped(err) {
 		if ctx.Err() == nil {
@@ -254,6 +259,31 @@ func (w *sourceWork) confirm(ctx context.Context, database *pgxpool.Pool) error 
 		return nil
 	}
 	return err
+}
+
+// noteDesk notes whether the source obeys another desk. Where one of the two databases does not answer, that is as it was.
+func (w *sourceWork) noteDesk(ctx context.Context, database *pgxpool.Pool) {
+	own, err := w.fleet.commander.identity(ctx)
+	if err != nil {
+		return
+	}
+	var desk string
+	if err := database.QueryRow(ctx, "select coalesce(desk, '') from postrider.outbox_source").Scan(&desk); err != nil {
+		return
+	}
+	if desk == own {
+		desk = ""
+	}
+	w.mu.Lock()
+	was := w.otherDesk
+	w.otherDesk = desk
+	w.mu.Unlock()
+	switch {
+	case desk != "" && was == "":
+		w.log.Warn("the source obeys another desk: its events are carried, and commands of this desk wait", "desk", desk)
+	case desk == "" && was != "":
+		w.log.Info("the source obeys no other desk any more")
+	}
 }
 
 func isStopped(err error) bool {
@@ -367,7 +397,7 @@ func (w *sourceWork) reason() (word, text string) {
 func (w *sourceWork) status() SourceStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := SourceStatus{Name: w.source.Name, State: w.state}
+	s := SourceStatus{Name: w.source.Name, State: w.state, OtherDesk: w.otherDesk}
 	if s.Reason, s.Error = w.reason(); s.Reason != "" {
 		s.State = SourceRefused
 	}

@@ -3,6 +3,7 @@ package main
 // meter reads the CPU time of everything that takes part.
 type meter struct {
 	rig   *rig
+	also  []*rig // whose PostgreSQL counts, too
 	b     *broker
 	sides []process
 	// writers are the processes of PostgreSQL that serve writers; they must last until the meter was read.
@@ -18,6 +19,9 @@ func (m meter) now() cpu {
 		c.writers += cpuSeconds(pid, false)
 	}
 	c.database, c.broker = cpuSeconds(m.rig.postmaster, true), cpuSeconds(m.b.pid, true)
+	for _, r := range m.also {
+		c.database += cpuSeconds(r.postmaster, true)
+	}
 	return c
 }
 

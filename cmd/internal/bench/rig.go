@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -48,27 +49,44 @@ func newRig(ctx context.Context, o *options, log io.Writer) (_ *rig, err error) 
 			return nil, fmt.Errorf("-profile: %w", err)
 		}
 	}
-	r.server, err = pgserver.Start(ctx, pgserver.Options{Database: template, TempDir: o.postgresDir, Settings: map[string]string{
-		"fsync": "on", "synchronous_commit": "on", "shared_buffers": "1GB", "max_wal_size": "8GB",
-		"checkpoint_timeout": "30min", "max_connections": "800",
+	return r, r.startPostgres(ctx, map[string]string{"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "800"})
+}
+
+// another is a rig with a smaller PostgreSQL of its own. Its caller closes it.
+func (r *rig) another(ctx context.Context) (*rig, error) {
+	other := &rig{o: r.o, log: r.log}
+	err := other.startPostgres(ctx, map[string]string{"shared_buffers": "64MB", "max_wal_size": "1GB", "max_connections": "100"})
+	if err != nil {
+		other.close()
+		return nil, err
+	}
+	return other, nil
+}
+
+// startPostgres runs a server with these settings and what all servers have.
+func (r *rig) startPostgres(ctx context.Context, sizes map[string]string) (err error) {
+	settings := map[string]string{
+		"fsync": "on", "synchronous_commit": "on", "checkpoint_timeout": "30min",
 		// For the sides that read the log; all sides' writers pay the little that it adds.
 		"wal_level": "logical", "max_wal_senders": "20", "max_replication_slots": "20",
-	}})
+	}
+	maps.Copy(settings, sizes)
+	r.server, err = pgserver.Start(ctx, pgserver.Options{Database: template, TempDir: r.o.postgresDir, Settings: settings})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := migrate(ctx, r.server.URL()); err != nil {
-		return nil, fmt.Errorf("prepare the database: %w", err)
+		return fmt.Errorf("prepare the database: %w", err)
 	}
 	if r.admin, err = pgx.Connect(ctx, r.urlOf("postgres")); err != nil {
-		return nil, err
+		return err
 	}
 	var backend int
 	if err := r.admin.QueryRow(ctx, "select pg_backend_pid()").Scan(&backend); err != nil {
-		return nil, err
+		return err
 	}
 	r.postmaster, err = parentOf(backend)
-	return r, err
+	return err
 }
 
 func migrate(ctx context.Context, url string) error {

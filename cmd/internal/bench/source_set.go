@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,7 @@ import (
 // ledWithin is how long processes may take until they lead all sources.
 const ledWithin = 2 * time.Minute
 
-// sourceSet is many outboxes, each in a database of its own on one server, and the settings of processes that carry them.
+// sourceSet is many outboxes, each in a database of its own, and the settings of processes that carry them.
 type sourceSet struct {
 	rig       *rig
 	settings  string // the file
@@ -30,8 +31,11 @@ type sourceSet struct {
 }
 
 // newSources makes n sources, named s0, s1 and so on, which write to topics of their name and a dot. more is YAML for each
-// process beside them.
-func (r *rig) newSources(ctx context.Context, n int, more string) (_ *sourceSet, err error) {
+// process beside them. They are on the server of the rig, or on these in turn.
+func (r *rig) newSources(ctx context.Context, n int, more string, servers ...*rig) (_ *sourceSet, err error) {
+	if len(servers) == 0 {
+		servers = []*rig{r}
+	}
 	s := &sourceSet{rig: r}
 	defer func() {
 		if err != nil {
@@ -43,7 +47,7 @@ func (r *rig) newSources(ctx context.Context, n int, more string) (_ *sourceSet,
 	}
 	set := r.stages.Add(1)
 	for i := range n {
-		d, err := r.newDatabase(ctx, fmt.Sprintf("bench_source_%d_%d", set, i), true)
+		d, err := servers[i%len(servers)].newDatabase(ctx, fmt.Sprintf("bench_source_%d_%d", set, i), true)
 		if err != nil {
 			return nil, err
 		}
@@ -55,16 +59,41 @@ func (r *rig) newSources(ctx context.Context, n int, more string) (_ *sourceSet,
 			return nil, err
 		}
 		d.conn = nil
-		file := fmt.Sprintf("name: s%d\nurl: %q\ntopics: {allow: [\"s%d.*\"]}\n", i, d.url, i)
-		if err := os.WriteFile(filepath.Join(s.folder, fmt.Sprintf("s%d.yaml", i)), []byte(file), 0o600); err != nil {
+	}
+	for _, server := range servers {
+		if err := server.administer(ctx, "checkpoint"); err != nil { // or it is done beside what is measured
 			return nil, err
 		}
 	}
-	if err := r.administer(ctx, "checkpoint"); err != nil { // or it is done beside what is measured
-		return nil, err
+	s.settings, err = s.writeSettings(s.folder, "", more)
+	return s, err
+}
+
+// writeSettings writes the settings of a process into an empty folder, and returns the file. Where a host is given, the databases are
+// reached by way of that.
+func (s *sourceSet) writeSettings(folder, host, more string) (file string, err error) {
+	for i, d := range s.databases {
+		address, err := urlBy(d.url, host)
+		if err != nil {
+			return "", err
+		}
+		text := fmt.Sprintf("name: s%d\nurl: %q\ntopics: {allow: [\"s%d.*\"]}\n", i, address, i)
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("s%d.yaml", i)), []byte(text), 0o600); err != nil {
+			return "", err
+		}
 	}
-	s.settings = filepath.Join(s.folder, ".settings.yaml") // a name that begins with a dot is no source
-	return s, os.WriteFile(s.settings, fmt.Appendf(nil, "sources_dir: %q\n%s", s.folder, more), 0o600)
+	file = filepath.Join(folder, ".settings.yaml") // a name that begins with a dot is no source
+	return file, os.WriteFile(file, fmt.Appendf(nil, "sources_dir: %q\n%s", folder, more), 0o600)
+}
+
+// urlBy is the address of a database by way of a host, or the same without one.
+func urlBy(address, host string) (string, error) {
+	u, err := url.Parse(address)
+	if err == nil && host != "" {
+		u.Host = host
+		address = u.String()
+	}
+	return address, err
 }
 
 func (s *sourceSet) drop() error {
@@ -81,12 +110,17 @@ type carrier struct {
 }
 
 // carry starts a process with these sources, and the desk of a database if one is given.
-func (s *sourceSet) carry(b *broker, desk, roles string) (_ *carrier, err error) {
+func (s *sourceSet) carry(b *broker, desk, roles string) (*carrier, error) {
+	return s.carryBy(b, desk, roles, s.settings)
+}
+
+// carryBy is carry with other settings.
+func (s *sourceSet) carryBy(b *broker, desk, roles, settings string) (_ *carrier, err error) {
 	changed := map[string]string{}
 	if desk == "" {
 		changed["http.api"] = "false"
 	}
-	c, err := s.rig.startServe(b, desk, changed, roles, "BENCH_CONFIG="+s.settings)
+	c, err := s.rig.startServe(b, desk, changed, roles, "BENCH_CONFIG="+settings)
 	if c == nil {
 		return nil, err
 	}

@@ -10,17 +10,44 @@ import (
 // busySources is how many share the rate of one.
 const busySources = 10
 
-// busy compares many sources that are written to with one that is written to at the rate of all, in one process each time.
+// busySide is so many sources on some servers.
+type busySide struct {
+	sources int
+	servers []*rig
+}
+
+func (s busySide) String() string {
+	if len(s.servers) == 1 {
+		return fmt.Sprintf("sources: %d", s.sources)
+	}
+	return fmt.Sprintf("sources: %d, each on a server of its own", s.sources)
+}
+
+// busy compares many sources that are written to, on one server and each on a server of its own, with one that is written to at
+// the rate of all, in one process each time.
 func busy(ctx context.Context, r *rig, b *broker, t *table) error {
-	sides := []int{1, busySources}
-	all, err := inTurns(r.o.runs, sides, func(n int) (busySample, error) {
-		s, err := r.busyOnce(ctx, b, n)
-		return s, about(fmt.Sprintf("%d sources", n), err)
+	servers := make([]*rig, 0, busySources)
+	defer func() {
+		for _, s := range servers {
+			s.close()
+		}
+	}()
+	for range busySources {
+		s, err := r.another(ctx)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	sides := []busySide{{1, []*rig{r}}, {busySources, []*rig{r}}, {busySources, servers}}
+	all, err := inTurns(r.o.runs, sides, func(side busySide) (busySample, error) {
+		s, err := r.busyOnce(ctx, b, side)
+		return s, about(side.String(), err)
 	})
 	if err != nil {
 		return err
 	}
-	for i, n := range sides {
+	for i, side := range sides {
 		of := func(f func(busySample) float64) []float64 { return pick(all[i], f) }
 		p99 := func(s busySample) float64 { return s.p99 }
 		cells := []cell{{Name: "event p50 ms", Runs: of(func(s busySample) float64 { return s.p50 })}, {Name: "event p99 ms", Runs: of(p99)}}
@@ -31,9 +58,9 @@ func busy(ctx context.Context, r *rig, b *broker, t *table) error {
 			cell{Name: "writers late p99 ms", Runs: of(func(s busySample) float64 { return s.late })})
 		cells = append(cells, writtenCosts(pick(all[i], func(s busySample) cpu { return s.cost }))...)
 		cells = append(cells, contentCells(pick(all[i], func(s busySample) contents { return s.contents }))...)
-		t.add(b, fmt.Sprintf("sources: %d", n), fmt.Sprintf("%d/s each", r.o.rate/n), cells...)
+		t.add(b, side.String(), fmt.Sprintf("%d/s each", r.o.rate/side.sources), cells...)
 	}
-	t.note("One process carries them, each in a database of its own on one server. Single-row transactions at exact times; an event's time is from the answer to its commit until a consumer has the record.")
+	t.note("One process carries them, each in a database of its own, on one server where nothing else is said. All servers run on this machine all the time. Single-row transactions at exact times; an event's time is from the answer to its commit until a consumer has the record.")
 	return nil
 }
 
@@ -44,8 +71,9 @@ type busySample struct {
 	contents
 }
 
-func (r *rig) busyOnce(ctx context.Context, b *broker, n int) (s busySample, err error) {
-	set, err := r.newSources(ctx, n, "")
+func (r *rig) busyOnce(ctx context.Context, b *broker, side busySide) (s busySample, err error) {
+	n := side.sources
+	set, err := r.newSources(ctx, n, "", side.servers...)
 	if err != nil {
 		return s, err
 	}
@@ -74,7 +102,7 @@ func (r *rig) busyOnce(ctx context.Context, b *broker, n int) (s busySample, err
 	if err := pass(0, warm); err != nil {
 		return s, fmt.Errorf("warm up: %w", err)
 	}
-	m := meter{rig: r, b: b, sides: []process{k.child}}
+	m := meter{rig: side.servers[0], also: side.servers[1:], b: b, sides: []process{k.child}}
 	for _, l := range loads {
 		l.arrivals.latency.take()
 		l.clients.late.take()
@@ -91,7 +119,7 @@ func (r *rig) busyOnce(ctx context.Context, b *broker, n int) (s busySample, err
 		late.addAll(&l.clients.late)
 	}
 	s.p50, s.p99, s.longest, s.late = latency.quantile(0.5), latency.quantile(0.99), latency.quantile(1), late.quantile(0.99)
-	r.say("busy, %d sources: p50 %s ms, p99 %s ms, longest %s ms", n, figure(s.p50), figure(s.p99), figure(s.longest))
+	r.say("busy, %s: p50 %s ms, p99 %s ms, longest %s ms", side, figure(s.p50), figure(s.p99), figure(s.longest))
 	if err := stop(); err != nil {
 		return s, err
 	}

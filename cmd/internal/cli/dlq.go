@@ -20,7 +20,7 @@ func (c *commands) dlq() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  c.group,
 	}
-	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqGroup(), c.dlqComment(), c.dlqResolve(), c.dlqRequeue(), c.dlqFetch(), c.dlqPurge())
+	cmd.AddCommand(c.dlqList(), c.dlqShow(), c.dlqStats(), c.dlqGroups(), c.dlqGroup(), c.dlqComment(), c.dlqResolve(), c.dlqRequeue(), c.dlqRelease(), c.dlqFetch(), c.dlqPurge())
 	return cmd
 }
 

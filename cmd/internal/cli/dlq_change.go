@@ -186,8 +186,8 @@ skipped, unless --header, --header-none or --header-text says what to send; dlq 
 			if hops < 1 || hops > dlq.MaxMaxHops {
 				return usagef("--max-hops is %d; it must be 1 to %d", hops, dlq.MaxMaxHops)
 			}
-			if wait < 0 || wait > dlq.MaxWait || cmd.Flags().Changed("wait") && wait == 0 {
-				return usagef("--wait is %s; it must be more than nothing, and %s at most", wait, dlq.MaxWait)
+			if err := checkWait(cmd, wait); err != nil {
+				return err
 			}
 			var repair *dlq.Repair
 			if change.headers.asText {
@@ -233,6 +233,14 @@ skipped, unless --header, --header-none or --header-text says what to send; dlq 
 	return cmd
 }
 
+// checkWait reports why --wait is wrong.
+func checkWait(cmd *cobra.Command, wait time.Duration) error {
+	if wait < 0 || wait > dlq.MaxWait || cmd.Flags().Changed("wait") && wait == 0 {
+		return usagef("--wait is %s; it must be more than nothing, and %s at most", wait, dlq.MaxWait)
+	}
+	return nil
+}
+
 // waitFlag binds --wait.
 func waitFlag(cmd *cobra.Command, wait *time.Duration) {
 	cmd.Flags().DurationVar(wait, "wait", 0, "wait so long for what the databases of other sources answer, and ask one that is away, too: it obeys when it is back. Without it two seconds, and one that is away is not asked; 1m without a value")
@@ -255,11 +263,16 @@ func requeuedTable(w io.Writer, v api.Requeued) error {
 	for _, t := range v.StoppedTasks {
 		fmt.Fprintf(w, "Note: %s.\n", t.Explanation)
 	}
-	if len(v.Skipped) == 0 {
+	return skippedEntries(w, v.Skipped)
+}
+
+// skippedEntries lists investigations with which nothing was done, and why.
+func skippedEntries(w io.Writer, skipped []api.Skipped) error {
+	if len(skipped) == 0 {
 		return nil
 	}
-	rows := make([][]string, len(v.Skipped))
-	for i, s := range v.Skipped {
+	rows := make([][]string, len(skipped))
+	for i, s := range skipped {
 		rows[i] = []string{s.ID.String(), string(s.Reason), s.Explanation}
 	}
 	return wideGrid(w, []string{"SKIPPED", "REASON", ""}, rows)

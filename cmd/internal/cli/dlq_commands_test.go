@@ -28,7 +28,16 @@ func TestCommandsAreAskedOfSources(t *testing.T) {
 	if n := d.ask(`select count(*) from postrider.dlq_command where kind = 'close' and actor like 'cli:%'`); n != "1" {
 		t.Errorf("%s events are closed in their source", n)
 	}
-	pgtest.Exec(t, d.db.Conn(t), `update postrider.dlq_command set created_at = now() - interval '1 minute'`)
+	d.run(ExitPartly, "dlq release "+list.Items[1].ID+" "+list.Items[2].ID, "1 released, 1 skipped.", "The sources of 1 of them were asked", "not_pending")
+	if released := decode[api.ReleasedKeys](t, d.run(ExitPartly, "dlq release -o json "+list.Items[0].ID)); len(released.Skipped) != 1 || released.Skipped[0].Reason != dlq.AlreadyQueued {
+		t.Errorf("%+v", released)
+	}
+	d.run(ExitFailure, "dlq release 0192aaaa-0000-7000-8000-000000000000", "not found", "postrider dlq list")
+	d.run(ExitUsage, "dlq release --wait=2h "+list.Items[2].ID, "--wait is 2h0m0s")
+	if n := d.ask(`select count(*) from postrider.dlq_command where kind = 'release' and actor like 'cli:%'`); n != "1" {
+		t.Errorf("%s keys are to be let go in their source", n)
+	}
+	pgtest.Exec(t, d.db.Conn(t), `delete from postrider.dlq_command where kind = 'release'; update postrider.dlq_command set created_at = now() - interval '1 minute'`)
 	d.run(ExitPartly, "dlq requeue "+list.Items[2].ID, "0 on their way, 1 skipped.", "source_away", "the source orders has answered nothing since 20")
 	orders := pgtest.New(t)
 	file := settingsFile(t, fmt.Sprintf("sources:\n  - {name: orders, url: %q, topics: {allow: [\"*\"]}}\n", asRole(t, orders, "postrider_relay")))

@@ -56,3 +56,31 @@ func TestCommandsSayTheSource(t *testing.T) {
 		t.Errorf("a reference: %s", text)
 	}
 }
+
+// TestALoginNamesATopic: a login of the desk's database is no tenant and has every source, main too. So a command takes the name of a
+// topic as a target, which the API takes from keys with the source main alone.
+func TestALoginNamesATopic(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 1)
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: d.db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.RecordLetters(t.Context(), dlqtest.Letters(dlqtest.From("orders", dlqtest.Event(7, 1)))); err != nil {
+		t.Fatal(err)
+	}
+	of := decode[api.EntryList](t, d.run(ExitOK, "dlq list --source orders -o json")).Items[0].ID
+	if done := decode[api.Requeued](t, d.run(ExitOK, "dlq requeue "+of+" --target orders.elsewhere -o json")); len(done.Asked) != 1 {
+		t.Errorf("of a source: %+v", done)
+	}
+	if got := d.ask(`select string_agg(request->>'target', ' ') from postrider.dlq_command`); got != "orders.elsewhere" {
+		t.Errorf("the source is asked to send it to %q", got)
+	}
+	d.run(ExitOK, "dlq requeue "+d.entries[0]+" --target elsewhere")
+	if got := d.ask(`select string_agg(topic, ' ') from postrider.outbox_event where kind = 'redrive'`); got != "elsewhere" {
+		t.Errorf("the desk's outbox sends it to %q", got)
+	}
+	if planned := decode[api.Operation](t, d.run(ExitOK, "op plan --source orders --target orders.other --name n -o json")); planned.Options.Target != "orders.other" {
+		t.Errorf("planned: %+v", planned.Options)
+	}
+}

@@ -43,6 +43,7 @@ var examples = map[string][]string{
 	"dlq group split":             {"postrider dlq group split 0198c0de-0000-7000-8000-000000000001 0198c0de-0000-7000-8000-000000000003"},
 	"dlq group note":              {"postrider dlq group note 0198c0de-0000-7000-8000-000000000001 'the schema of orders changed'"},
 	"dlq requeue":                 {"postrider dlq requeue 0198c0de-0000-7000-8000-000000000001", "postrider dlq requeue 0198c0de-0000-7000-8000-000000000001 --payload @mended.json"},
+	"dlq release":                 {"postrider dlq release 0198c0de-0000-7000-8000-000000000001"},
 	"dlq resolve":                 {"postrider dlq resolve 0198c0de-0000-7000-8000-000000000001 --notes 'paid by hand'"},
 	"dlq purge":                   {"postrider dlq purge --older-than 90d", "postrider dlq purge 0198c0de-0000-7000-8000-000000000001 --yes"},
 	"dlq fetch":                   {"postrider dlq fetch 0198c0de-0000-7000-8000-000000000001"},

@@ -116,7 +116,7 @@ func run(ctx context.Context, o Options) (err error) {
 	o.Config.Kafka.Brokers = []string{broker.Addr()}
 	// Without delivered events a person could not look at what went where.
 	o.Config.Outbox.RetentionDays = max(o.Config.Outbox.RetentionDays, 1)
-	topics := append(o.Config.DLQTopics(), o.Config.Tasks.LifecycleTopic)
+	topics := append(o.Config.DLQTopics(), o.Config.DLQ.ConsumerTopic, o.Config.Tasks.LifecycleTopic)
 	if o.Demo {
 		topics = append(topics, demo.Topics()...)
 	}

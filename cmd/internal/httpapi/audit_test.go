@@ -53,6 +53,7 @@ func (r *rig) changing() map[string][3]string {
 	}
 	_, event, _ := r.halted(3)
 	_, _, hold := r.halted(4)
+	halts, _, _ := r.halted(5)
 	task, failed := r.task(""), r.task("error")
 	r.delivered()
 	waits := r.pending()
@@ -78,6 +79,7 @@ func (r *rig) changing() map[string][3]string {
 		"runDetector":        {"POST", "/detector/run", `{"dry_run": false}`},
 		"runArchive":         {"POST", "/archive/run", `{"dry_run": false}`},
 		"requeue":            {"POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, entry)},
+		"releaseKeys":        {"POST", "/dlq/release", fmt.Sprintf(`{"ids": [%q]}`, halts)},
 		"purgeEntries":       {"POST", "/dlq/purge", fmt.Sprintf(`{"ids": [%q]}`, purged)},
 		"fetchOriginal":      {"POST", "/dlq/" + r.pointing("8") + "/fetch", ""},
 		"changeEntry":        {"PATCH", "/dlq/" + entry, `{"notes": "x"}`},

@@ -38,6 +38,14 @@ type requeueBody struct {
 	WaitSeconds *int `json:"wait_seconds,omitempty"`
 }
 
+// releaseBody names the investigations whose events let their keys go.
+type releaseBody struct {
+	// IDs are 1 to DLQ_REQUEUE_LIMIT investigations.
+	IDs []string `json:"ids"`
+	// WaitSeconds is as for requeue.
+	WaitSeconds *int `json:"wait_seconds,omitempty"`
+}
+
 // editBody is how a message is changed before it is sent again. It has its payload in one way, or not at all.
 type editBody struct {
 	// Payload is JSON.

@@ -13,7 +13,7 @@ import (
 func (r *rig) driveCommands() {
 	t := r.t
 	of := func(n int) string { return r.record(dlq.Decode(dlqtest.From("orders", dlqtest.Event(n, 1)))) }
-	id, closed := of(900), of(901)
+	id, closed, halting := of(900), of(901), of(903)
 	sent := r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, id)).is(200)
 	if got := fmt.Sprint(sent.at("requeued"), sent.at("asked"), sent.at("skipped")); got != fmt.Sprintf("[%[1]s] [%[1]s] []", id) {
 		t.Errorf("%s", sent.Raw)
@@ -36,6 +36,11 @@ func (r *rig) driveCommands() {
 	newest := kinds("source=orders&page_size=1", "close "+closed+" waiting")
 	kinds("source=orders&after="+newest.text("next"), "redrive "+id+" waiting")
 	kinds("source=billing")
+	let := r.ask("POST", "/dlq/release", fmt.Sprintf(`{"ids": [%q, %q, %q]}`, halting, closed, id)).is(200)
+	if got := fmt.Sprint(let.at("released"), let.at("asked"), len(let.at("skipped").([]any))); got != fmt.Sprintf("[%[1]s] [%[1]s] 2", halting) {
+		t.Errorf("%s", let.Raw)
+	}
+	kinds("source=orders&page_size=1", "release "+halting+" waiting")
 	kinds("source=orders&state=answered")
 	r.exec(`update postrider.dlq_command set created_at = now() - interval '1 minute'`)
 	away := r.ask("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q]}`, of(902))).is(200)
@@ -48,5 +53,26 @@ func (r *rig) driveCommands() {
 	}
 	for query, says := range map[string]string{"state=gone": "waiting, answered", "source=O": "name of a source", "after=x": "after", "page_size=0": "page_size", "kind=close": "kind"} {
 		r.ask("GET", "/commands?"+query, "").is(400).says(says)
+	}
+}
+
+// driveRelease: a key goes on, and the investigation stays open.
+func (r *rig) driveRelease() {
+	entry, event, hold := r.halted(15)
+	body := fmt.Sprintf(`{"ids": [%q]}`, entry)
+	if done := r.ask("POST", "/dlq/release", body).is(200); fmt.Sprint(done.at("released")) != "["+entry+"]" {
+		r.t.Errorf("%s", done.Raw)
+	}
+	if asked := value[string](r, `select coalesce(asked, '') from postrider.outbox_hold where hold_id = $1::bigint`, hold); asked != "release" {
+		r.t.Errorf("the hold of event %s is asked to %q", event, asked)
+	}
+	if got := r.ask("GET", "/dlq/"+entry, "").is(200).text("resolution_status"); got != "pending" {
+		r.t.Errorf("the investigation is %s", got)
+	}
+	r.exec(`delete from postrider.outbox_hold where hold_id = $1::bigint`, hold)
+	r.ask("POST", "/dlq/release", body).is(200).says("no_key")
+	r.ask("POST", "/dlq/release", fmt.Sprintf(`{"ids": [%q]}`, nowhere)).is(404).says(nowhere)
+	for _, body := range []string{`{}`, `{"ids": []}`, `{"ids": ["1"]}`, fmt.Sprintf(`{"ids": [%q], "wait_seconds": 0}`, entry), fmt.Sprintf(`{"ids": [%q], "wait_seconds": 99}`, entry)} {
+		r.ask("POST", "/dlq/release", body).is(400)
 	}
 }

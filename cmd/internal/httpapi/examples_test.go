@@ -187,6 +187,8 @@ func (s *showing) investigations() {
 	s.show("PATCH", "/dlq/"+closed, `{"resolution_status": "manually_resolved", "resolution_notes": "sent by hand", "resolved_by": "ann", "metadata": {"ticket": "OPS-17"}, "assignee": "ann"}`)
 	s.show("GET", "/dlq/"+one+"/requeue", "")
 	s.show("POST", "/dlq/requeue", fmt.Sprintf(`{"ids": [%q, %q], "max_hops": 5}`, one, closed))
+	halts, _, _ := s.halted(4)
+	s.show("POST", "/dlq/release", fmt.Sprintf(`{"ids": [%q]}`, halts))
 	s.show("GET", "/dlq/"+one, "")
 	s.show("GET", "/dlq/"+one+"/payload?why=OPS-17", "")
 	s.comments("/dlq/" + one)

@@ -182,11 +182,8 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 			return nil, refuse(Validation, "max_hops is 0; it must be 1 to %d", dlq.MaxMaxHops)
 		}
 	}
-	if b.WaitSeconds != nil {
-		if *b.WaitSeconds < 1 || *b.WaitSeconds > maxWaitSeconds {
-			return nil, refuse(Validation, "wait_seconds is %d; it must be 1 to %d", *b.WaitSeconds, maxWaitSeconds)
-		}
-		req.Wait = time.Duration(*b.WaitSeconds) * time.Second
+	if req.Wait, err = waitOf(b.WaitSeconds); err != nil {
+		return nil, err
 	}
 	if b.Edit != nil {
 		if !r.Actor.May(access.Edit) {
@@ -211,6 +208,38 @@ func (s *Services) requeue(ctx context.Context, r *Request) (any, error) {
 	}
 	s.say("dlq.requeue", began, "requeued", len(done.Entries), "skipped", len(done.Skipped), "actor", r.Actor.Name, "request_id", r.Actor.RequestID)
 	return api.NewRequeued(ids, done), nil
+}
+
+// waitOf reads how long a request waits for the answers of sources; 0 where it does not say.
+func waitOf(seconds *int) (time.Duration, error) {
+	if seconds == nil {
+		return 0, nil
+	}
+	if *seconds < 1 || *seconds > maxWaitSeconds {
+		return 0, refuse(Validation, "wait_seconds is %d; it must be 1 to %d", *seconds, maxWaitSeconds)
+	}
+	return time.Duration(*seconds) * time.Second, nil
+}
+
+// releaseKeys lets the keys go that the events of investigations halt.
+func (s *Services) releaseKeys(ctx context.Context, r *Request) (any, error) {
+	var b releaseBody
+	if err := r.body(&b); err != nil {
+		return nil, err
+	}
+	ids, err := s.entryIDs(ctx, b.IDs, s.RequeueLimit)
+	if err != nil {
+		return nil, err
+	}
+	req := dlq.ReleaseRequest{Entries: ids, Actor: r.Actor.Name}
+	if req.Wait, err = waitOf(b.WaitSeconds); err != nil {
+		return nil, err
+	}
+	done, err := s.Redriver.Release(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return api.NewReleasedKeys(ids, done), nil
 }
 
 // previewRequeue says where the message of an investigation would be sent, and whom it would reach there.

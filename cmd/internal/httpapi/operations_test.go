@@ -32,6 +32,7 @@ func TestEveryOperationAndEveryDocumentedAnswer(t *testing.T) {
 	r.furnish()
 	r.driveInvestigations()
 	r.driveRequeue()
+	r.driveRelease()
 	r.driveFetch()
 	r.drivePurge()
 	r.driveGroups()

@@ -41,6 +41,7 @@ func (s *Services) Routes() []Route {
 		{get, "/dlq", access.Read, 1, s.listEntries, nil, api.EntryList{}},
 		{get, "/dlq/stats", access.Read, 1, s.dlqStats, nil, api.Stats{}},
 		{post, "/dlq/requeue", access.Redrive, redriveCost, s.requeue, requeueBody{}, api.Requeued{}},
+		{post, "/dlq/release", access.Resolve, redriveCost, s.releaseKeys, releaseBody{}, api.ReleasedKeys{}},
 		{post, "/dlq/purge", access.Purge, redriveCost, s.purgeEntries, purgeBody{}, api.Purged{}},
 		{get, "/dlq/{id}", access.Read, 1, s.getEntry, nil, api.Detail{}},
 		{patch, "/dlq/{id}", access.Resolve, 1, s.changeEntry, changeEntryBody{}, api.ChangedEntry{}},

@@ -114,6 +114,7 @@ func (r *rig) state(source string) string {
 // bodies are what operations about sources are sent, by their ids.
 var bodies = map[string][]string{
 	"requeue":         {`{"ids": ["{entry}"]}`, `{"ids": ["{entry}"], "dry_run": true}`},
+	"releaseKeys":     {`{"ids": ["{entry}"]}`},
 	"purgeEntries":    {`{"ids": ["{entry}"]}`, `{"older_than": "2099-01-01", "source": "{source}", "release_keys": true}`, `{"older_than": "2099-01-01", "group": "{group}", "release_keys": true}`, `{"older_than": "2099-01-01", "event_id": "{event}"}`},
 	"changeEntry":     {`{"notes": "x"}`, `{"resolution_status": "cancelled"}`},
 	"fetchOriginal":   {``},

@@ -28,6 +28,26 @@ func (f fault) clashes(other fault) bool {
 		slices.ContainsFunc(f.touches, func(thing string) bool { return slices.Contains(other.touches, thing) })
 }
 
+// played are the faults that a run has played, with when, and what went wrong in playing them.
+type played struct {
+	playing sync.Mutex
+	faults  []history.Fault
+	errs    []error
+}
+
+// play plays one fault and notes when.
+func (p *played) play(f fault) {
+	from := time.Now()
+	err := f.play()
+	to := time.Now()
+	p.playing.Lock()
+	defer p.playing.Unlock()
+	p.faults = append(p.faults, history.Fault{Name: f.name, From: from, To: to})
+	if err != nil {
+		p.errs = append(p.errs, fmt.Errorf("%s: %w", f.name, err))
+	}
+}
+
 // deck deals every fault once, in a random order, on processes chosen at random.
 func (s *stage) deck(rng *rand.Rand) []fault {
 	relay := rng.IntN(relays)

@@ -60,9 +60,7 @@ type fleetRun struct {
 	rng  *rand.Rand
 	key  string // of the person, for the API
 
-	played sync.Mutex
-	faults []history.Fault
-	errs   []error
+	played
 }
 
 func newFleetRun(s *fleetStage, product string) *fleetRun {
@@ -141,17 +139,6 @@ func (r *fleetRun) torment(deck []fault, began time.Time) {
 		}
 		both.Wait()
 		rest(between(r.rng, r.pace.healMin, r.pace.healMax))
-	}
-}
-
-func (r *fleetRun) play(f fault) {
-	from := time.Now()
-	err := f.play()
-	r.played.Lock()
-	defer r.played.Unlock()
-	r.faults = append(r.faults, history.Fault{Name: f.name, From: from, To: time.Now()})
-	if err != nil {
-		r.errs = append(r.errs, fmt.Errorf("%s: %w", f.name, err))
 	}
 }
 

@@ -83,9 +83,7 @@ type nemesis struct {
 	heard  sync.Mutex
 	writes []history.Write
 
-	played sync.Mutex
-	faults []history.Fault
-	errs   []error
+	played
 
 	lettersAt []time.Time // when dead letters were appended
 }
@@ -199,18 +197,5 @@ func (n *nemesis) brief() {
 		}
 		both.Wait()
 		rest(between(n.rng, n.pace.healMin, n.pace.healMax))
-	}
-}
-
-// play plays one fault and notes when.
-func (n *nemesis) play(f fault) {
-	from := time.Now()
-	err := f.play()
-	to := time.Now()
-	n.played.Lock()
-	defer n.played.Unlock()
-	n.faults = append(n.faults, history.Fault{Name: f.name, From: from, To: to})
-	if err != nil {
-		n.errs = append(n.errs, fmt.Errorf("%s: %w", f.name, err))
 	}
 }

@@ -100,6 +100,17 @@ func skipAway(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
 	})
 }
 
+// awaitCommands has commands sent that were committed, and waits for their answers.
+func (r *Redriver) awaitCommands(ctx context.Context, wait time.Duration, commands []uuid.UUID, done *dlq.Requeued) {
+	if len(commands) == 0 {
+		return
+	}
+	if r.commanded != nil {
+		r.commanded()
+	}
+	r.awaitAnswers(ctx, wait, commands, done)
+}
+
 // awaitAnswers waits for what sources answer, and puts it into the result of a redrive. Without an answer the redrive goes on: the
 // result says that its source was asked.
 func (r *Redriver) awaitAnswers(ctx context.Context, wait time.Duration, commands []uuid.UUID, done *dlq.Requeued) {

@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/testenv/outboxtest"
@@ -22,29 +25,70 @@ func TestAnOperationAsksSources(t *testing.T) {
 	o := c.plan(all, dlq.OperationOptions{})
 	c.command(o.UUID, dlq.Start)
 	c.step()
-	want := func(what string, state dlq.OperationState, done, skipped, delivered int64, items ...string) {
-		t.Helper()
-		c.step()
-		o := c.operation(o.UUID)
-		if o.State != state || o.Done != done || o.Skipped != skipped || o.Delivered != delivered || o.Failed+o.CameBack != 0 {
-			t.Errorf("%s: %+v", what, o)
-		}
-		got := pgtest.Column[string](t, c.subject.pool, `select concat_ws(' ', l.source, coalesce(l.source_outbox_id, l.outbox_id), i.state, i.reason, i.outcome)
-			from postrider.dlq_operation_item i join postrider.dlq_letter l using (dlq_entry_uuid) order by 1`)
-		if !slices.Equal(got, items) {
-			t.Errorf("%s: the items are %q, want %q", what, got, items)
-		}
-	}
-	want("asked", dlq.Running, 4, 0, 0, "main 4 done sent", "orders 2 done sent", "orders 3 done sent", "orders 9 done sent")
+	c.wantItems("asked", o.UUID, "running done 4 skipped 0 failed 0 delivered 0", "main 4 done sent", "orders 2 done sent", "orders 3 done sent", "orders 9 done sent")
 	c.sendAll()
 	c.wantAnswers("redrive 2 in_place", "redrive 3 new", "redrive 9 stale")
-	want("answered", dlq.Running, 3, 1, 0, "main 4 done sent", "orders 2 done sent", "orders 3 done sent", "orders 9 skipped stale")
+	c.wantItems("answered", o.UUID, "running done 3 skipped 1 failed 0 delivered 0", "main 4 done sent", "orders 2 done sent", "orders 3 done sent", "orders 9 skipped stale")
 	c.deliver(1)
-	want("the own one is delivered", dlq.Running, 3, 1, 1, "main 4 done delivered", "orders 2 done sent", "orders 3 done sent", "orders 9 skipped stale")
+	c.wantItems("the own one is delivered", o.UUID, "running done 3 skipped 1 failed 0 delivered 1", "main 4 done delivered", "orders 2 done sent", "orders 3 done sent", "orders 9 skipped stale")
 	outboxtest.SettleAll(t, c.source, outboxtest.Published, outboxtest.Pending, 1000)
 	outboxtest.Settle(t, c.source, outboxtest.Published, outboxID(1))
 	if f := c.followThere(); f.Delivered != 2 {
 		t.Errorf("%+v", f)
 	}
-	want("all are delivered", dlq.Completed, 3, 1, 3, "main 4 done delivered", "orders 2 done delivered", "orders 3 done delivered", "orders 9 skipped stale")
+	c.wantItems("all are delivered", o.UUID, "completed done 3 skipped 1 failed 0 delivered 3", "main 4 done delivered", "orders 2 done delivered", "orders 3 done delivered", "orders 9 skipped stale")
+}
+
+// wantItems compares the counts and the items of an operation, after what it does next.
+func (c *commanding) wantItems(what string, id uuid.UUID, counts string, items ...string) {
+	c.t.Helper()
+	c.step()
+	o := c.operation(id)
+	if got := fmt.Sprint(o.State, " done ", o.Done, " skipped ", o.Skipped, " failed ", o.Failed, " delivered ", o.Delivered); got != counts {
+		c.t.Errorf("%s: the operation is %s, want %s", what, got, counts)
+	}
+	got := pgtest.Column[string](c.t, c.subject.pool, `select concat_ws(' ', l.source, coalesce(l.source_outbox_id, l.outbox_id), i.state, i.reason, i.outcome)
+		from postrider.dlq_operation_item i join postrider.dlq_letter l using (dlq_entry_uuid) order by 1`)
+	if !slices.Equal(got, items) {
+		c.t.Errorf("%s: the items are %q, want %q", what, got, items)
+	}
+}
+
+// TestAnOperationOfAForgottenSource: what became of its redrives is unknown. They end by name, so the operation waits for nothing, and
+// counts nothing as under way.
+func TestAnOperationOfAForgottenSource(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	c.dieThere(1, true)
+	c.die(3, nil)
+	o := c.plan(all, dlq.OperationOptions{})
+	c.command(o.UUID, dlq.Start)
+	c.step()
+	c.sendAll()
+	c.deliver(1)
+	if _, err := c.ForgetSource(t.Context(), "orders", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	c.wantItems("forgotten", o.UUID, "completed done 1 skipped 0 failed 1 delivered 1", "main 4 done delivered", "orders 2 failed source_forgotten")
+	if _, err := c.ForgetSource(t.Context(), "orders", "ada"); err != nil {
+		t.Fatal(err)
+	}
+	c.wantItems("once more", o.UUID, "completed done 1 skipped 0 failed 1 delivered 1", "main 4 done delivered", "orders 2 failed source_forgotten")
+}
+
+// TestAnOperationOfASourceThatWasSetBack: redrives that are undone were none. The operation says so of its items, and ends.
+func TestAnOperationOfASourceThatWasSetBack(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	c.dieThere(1, true)
+	backup := c.backup()
+	o := c.plan(all, dlq.OperationOptions{})
+	c.command(o.UUID, dlq.Start)
+	c.step()
+	c.sendAll()
+	c.wantItems("answered", o.UUID, "running done 1 skipped 0 failed 0 delivered 0", "orders 2 done sent")
+	c = c.back(c.subject.pool, backup)
+	c.wantStopped(dlq.StopRewound)
+	c.rejoin()
+	c.wantItems("undone", o.UUID, "completed done 0 skipped 1 failed 0 delivered 0", "orders 2 skipped undone")
 }

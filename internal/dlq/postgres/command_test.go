@@ -379,6 +379,7 @@ func TestACommandIsWhatWasStored(t *testing.T) {
 	// By hand nothing else can be asked for than what the stored letters say.
 	for name, args := range map[string][]any{
 		"another letter":       {entry, "event:x:1"},
+		"another's letter":     {c.dieThere(6, false), "orders/event:" + dlqtest.EventID(1).String() + ":1"},
 		"a redrive on its way": {entry, "orders/event:" + dlqtest.EventID(1).String() + ":1"},
 		"an event of main":     {c.die(5, nil), "event:" + dlqtest.EventID(5).String() + ":1"},
 	} {

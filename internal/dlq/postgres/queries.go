@@ -148,7 +148,6 @@ var (
 	sourceActs      = query("source_acts")
 
 	purgeOfSources          = query("purge_of_sources")
-	operationRefused        = query("operation_refused")
 	operationOwnTopic       = query("operation_own_topic")
 	operationOld            = query("operation_old")
 	operationForgetItems    = query("operation_forget_items")
@@ -191,6 +190,7 @@ const (
 		coalesce(error, ''), created_at, started_at, treated_at, finished_at, updated_at, sources
 		from postrider.dlq_lock_operation($1)`
 	operationCommand = `select postrider.dlq_command_operation($1, $2, $3)`
+	operationRefused = `select postrider.dlq_refuse_items($1, $2, $3)`
 	redriveEnqueue   = `select r.event_id, r.id from postrider.dlq_redrive_letters($1, $2, $3, $4::text[]::jsonb[], $5, $6, $7) r`
 	redriveNote      = `select postrider.dlq_note_redrives($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	redriveAmend     = `select postrider.dlq_amend($1, $2, $3, $4::text::jsonb)`
@@ -205,6 +205,7 @@ const (
 		from postrider.access_find_commands($1, $2) c`
 	sourceMoved    = `select postrider.outbox_rejoin($1, $2)`
 	sourceRejoin   = `select r.redrives, r.again, r.noted from postrider.dlq_rejoin_source($1, $2, $3, $4, $5, $6::text::jsonb) r`
+	sourceRelease  = `select postrider.dlq_ask_release($1, $2, $3)`
 	sourceForget   = `select f.commands, f.redrives, f.since from postrider.dlq_forget_source($1) f`
 	entryChange    = `select postrider.dlq_change_entry($1, $2, $3, $4, $5, $6, $7)`
 	groupChange    = `select postrider.dlq_change_group($1, $2, $3, $4, $5)`

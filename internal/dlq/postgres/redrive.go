@@ -160,12 +160,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	if err != nil {
 		return dlq.Requeued{}, err
 	}
-	if len(commands) > 0 {
-		if r.commanded != nil {
-			r.commanded()
-		}
-		r.awaitAnswers(waiting, req.Wait, commands, &done)
-	}
+	r.awaitCommands(waiting, req.Wait, commands, &done)
 	return done, nil
 }
 
@@ -283,20 +278,26 @@ func allThere(ids, found []uuid.UUID) error {
 // planRedrive plans for the investigations of a request, which the caller has locked. It reads them with the snapshot of
 // a statement after the locks: it sees what the session that held them last did.
 func (r *Redriver) planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRequest) (*dlq.RedrivePlan, error) {
-	const doing = "read investigations"
-	rows, err := tx.Query(ctx, redriveRead, req.Entries, message.HeaderInvalidHeaders)
+	candidates, err := readCandidates(ctx, tx, req.Entries)
 	if err != nil {
-		return nil, translate(doing, err)
-	}
-	candidates, err := pgx.CollectRows(rows, scanCandidate)
-	if err != nil {
-		return nil, translate(doing, err)
+		return nil, err
 	}
 	own, err := readOwnTopics(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	return dlq.PlanRedrive(req, own, r.owners, candidates), nil
+}
+
+// readCandidates reads investigations with their newest letters.
+func readCandidates(ctx context.Context, tx pgx.Tx, entries []uuid.UUID) ([]*dlq.Candidate, error) {
+	const doing = "read investigations"
+	rows, err := tx.Query(ctx, redriveRead, entries, message.HeaderInvalidHeaders)
+	if err != nil {
+		return nil, translate(doing, err)
+	}
+	candidates, err := pgx.CollectRows(rows, scanCandidate)
+	return candidates, translate(doing, err)
 }
 
 // readOwnTopics returns the topics that Postrider itself writes.

@@ -59,7 +59,6 @@ func TestPlansAfterABulkLoad(t *testing.T) {
 		"outcome":   {operationOutcome, entries, entries, texts("delivered")},
 		"told":      {commandUnanswered, "orders", 500, 1 << 20},
 		"answer":    {commandAnswer, entries, texts("gone"), make([]int64, len(entries)), texts("")},
-		"refused":   {operationRefused, entries, entries, texts("gone")},
 		"due":       {commandDue, texts("orders")},
 		"oldest":    {commandOldest, texts("orders")},
 		"wait":      {commandWait, entries},

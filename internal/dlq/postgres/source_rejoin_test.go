@@ -143,6 +143,11 @@ func TestASourceThatLostReceipts(t *testing.T) {
 	}
 	c = c.back(c.subject.pool, backup)
 	c.wantStopped(dlq.StopRewound)
+	for range 3 { // by then it has more receipts than the desk had seen
+		mustExec(t, c.source, `insert into postrider.outbox_event (topic) values ('t')`)
+		outboxtest.SettleAll(t, c.source, outboxtest.Published, outboxtest.Pending, 0)
+	}
+	c.wantStopped(dlq.StopRewound)
 	if done := c.rejoin(); len(done.Undone)+len(done.Acts) != 0 || !done.Done {
 		t.Errorf("%+v", done)
 	}
@@ -167,6 +172,28 @@ func TestACallFindsASourceThatWasSetBack(t *testing.T) {
 	if n := pgtest.Value[int](t, c.source, `select heard from postrider.outbox_source`); n != 0 {
 		t.Errorf("it has heard call %d", n)
 	}
+}
+
+// TestAStoppedSourceIsNotCalled: another process stops it between the look at it and the call.
+func TestAStoppedSourceIsNotCalled(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	c.redrive(c.dieThere(1, true))
+	for _, stop := range []string{`stopped = 'rewound', stopped_at = now()`, `stopped = null, stopped_at = null, forgotten_at = now()`} {
+		if err := c.Confirm(t.Context(), "orders", c.source); err != nil && !isStoppedBy(err) {
+			t.Fatal(err)
+		}
+		mustExec(t, c.subject.pool, `update postrider.dlq_source set `+stop)
+		made := call{desk: deskName, source: "orders"}
+		if err := c.draw(t.Context(), &made); !errors.Is(err, errSourceMoved) {
+			t.Errorf("%s: %+v, %v", stop, made, err)
+		}
+	}
+}
+
+func isStoppedBy(err error) bool {
+	var stopped *dlq.StoppedError
+	return errors.As(err, &stopped)
 }
 
 // TestARestoredDeskLearnsWhatWasDone: the desk was set back. Nothing is sent; the redrives that the source carried out since are

@@ -417,7 +417,7 @@ create table postrider.dlq_command (
     dlq_command_uuid uuid primary key default postrider.uuid_generate_v7(),
     number           bigint generated always as identity,
     source           text not null check (source <> 'main'),
-    kind             text not null check (kind in ('redrive', 'close')),
+    kind             text not null check (kind in ('redrive', 'close', 'release')),
     dlq_entry_uuid   uuid not null,
     redrive_id       text,
     outbox_id        bigint not null,
@@ -438,7 +438,7 @@ comment on table postrider.dlq_command is
 comment on column postrider.dlq_command.dlq_command_uuid is 'Identity. The source knows by it that it has obeyed.';
 comment on column postrider.dlq_command.number is 'The order in which commands are sent to a source.';
 comment on column postrider.dlq_command.source is 'The source.';
-comment on column postrider.dlq_command.kind is 'redrive: send the event again. close: its investigation is closed or gone; the source may remove the event, and lets the key go that it halts.';
+comment on column postrider.dlq_command.kind is 'redrive: send the event again. close: its investigation is closed or gone; the source may remove the event, and lets the key go that it halts. release: let the key go that the event halts, and keep the event.';
 comment on column postrider.dlq_command.dlq_entry_uuid is 'The investigation; it may be gone by now.';
 comment on column postrider.dlq_command.redrive_id is 'The redrive, of a command to redrive.';
 comment on column postrider.dlq_command.outbox_id is 'outbox_event.id in the source, as the letter says.';

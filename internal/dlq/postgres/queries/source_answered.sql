@@ -4,5 +4,5 @@ select c.dlq_command_uuid, c.number, c.kind, c.dlq_entry_uuid, coalesce(c.redriv
        coalesce(r.outcome, '')
 from postrider.dlq_command c
 left join lateral (select r.outcome from postrider.dlq_redrive r where r.redrive_id = c.redrive_id limit 1) r on true
-where c.source = $1 and c.number > $2 and c.answered_at > now() - interval '29 days' and c.answer in ('in_place', 'new', 'closed')
+where c.source = $1 and c.number > $2 and c.answered_at > now() - interval '29 days' and c.answer in ('in_place', 'new', 'closed', 'released')
 order by c.number limit $3

@@ -3,21 +3,32 @@ create or replace function postrider.dlq_rejoin_source(p_source text, p_uuid uui
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     a record;
+    v_lost record;
     v_entry uuid;
     v_generation integer;
 begin
     perform postrider.access_owe('{source.rejoin}', 'source', array[p_source]);
     insert into postrider.dlq_source (source) values (p_source) on conflict do nothing;
+    -- Operations before the source, as an operation does that asks it.
+    perform from postrider.dlq_operation o
+    where o.dlq_operation_uuid in (select r.dlq_operation_uuid from postrider.dlq_command c join postrider.dlq_redrive r using (redrive_id)
+                                   where c.dlq_command_uuid = any (p_undone))
+    order by o.dlq_operation_uuid for update;
     perform from postrider.dlq_source s where s.source = p_source for update;
-    -- What the source has lost: a redrive was none, and its investigation can be redriven again; the rest is commanded again.
+    -- What the source has lost: a redrive was none, and its investigation can be redriven again; a key that was let go is halted again,
+    -- and people decide; what closes is commanded again.
     with lost as (
         update postrider.dlq_command c set answer = 'undone'
-        where c.dlq_command_uuid = any (p_undone) and c.source = p_source and c.kind = 'redrive' and c.answer in ('in_place', 'new')
+        where c.dlq_command_uuid = any (p_undone) and c.source = p_source and c.kind in ('redrive', 'release') and c.answer in ('in_place', 'new', 'released')
         returning c.redrive_id
     ), forgotten as (
         delete from postrider.dlq_redrive r using lost l where r.redrive_id = l.redrive_id and num_nulls(r.outcome) = 1
+        returning r.dlq_operation_uuid, r.dlq_entry_uuid
     )
-    select count(*) into redrives from lost;
+    select (select count(l.redrive_id) from lost l) as redrives, array_agg(f.dlq_operation_uuid) as operations, array_agg(f.dlq_entry_uuid) as entries,
+           array_agg('undone'::text) as reasons into v_lost from forgotten f;
+    redrives := v_lost.redrives;
+    perform postrider.dlq_refuse_items(v_lost.operations, v_lost.entries, v_lost.reasons);
     update postrider.dlq_command c set answered_at = null, answer = null, detail = null
     where c.dlq_command_uuid = any (p_undone) and c.source = p_source and c.kind = 'close' and c.answer = 'closed';
     get diagnostics again = row_count;
@@ -50,5 +61,5 @@ begin
     where s.source = p_source;
 end $$;
 comment on function postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) is
-'Leads a source back: takes its identity, its outbox_source.heard and its newest receipt for what they are. p_undone are commands that it answered and does not know: redrives are forgotten, and what closes is commanded again. p_acts is what it did and this database does not know, as access_find_commands says it: redrives are noted where their investigation is pending here. Returns how many redrives are undone, how many commands are sent again, and how many redrives were noted.';
+'Leads a source back: takes its identity, its outbox_source.heard and its newest receipt for what they are. p_undone are commands that it answered and does not know: redrives are forgotten, keys that were let go stay halted, and what closes is commanded again. p_acts is what it did and this database does not know, as access_find_commands says it: redrives are noted where their investigation is pending here. Returns how many redrives are undone, how many commands are sent again, and how many redrives were noted.';
 revoke all on function postrider.dlq_rejoin_source(text, uuid, bigint, bigint, uuid[], jsonb) from public;

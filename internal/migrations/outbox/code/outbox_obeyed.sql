@@ -7,7 +7,7 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off s
                 -- An event that is closed leaves nothing to do, by this command or another.
                 when 'close' then x.id is null or x.closed_at is not null or x.episode <> w.episode
                 else coalesce(x.obeyed ? w.command::text, false)
-                     or postrider.access_find_audit('dlq.requeue', 'event', w.id::text, jsonb_build_object('command', w.command)) is not null end
+                     or postrider.access_find_audit(case w.kind when 'release' then 'outbox.release' else 'dlq.requeue' end, 'event', w.id::text, jsonb_build_object('command', w.command)) is not null end
     from unnest(p_commands, p_kinds, p_ids, p_event_ids, p_episodes) with ordinality w(command, kind, id, event_id, episode, place)
     left join lateral (
         select o.id, o.episode, o.obeyed, o.closed_at from postrider.outbox_exception o where o.id = w.id and o.event_id = w.event_id limit 1) x on true
