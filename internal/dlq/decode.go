@@ -127,6 +127,7 @@ func decodeOurs(r Record) (Letter, error) {
 	l.LastFailedAt = h.time(message.HeaderLastFailedAt)
 	l.CreatedAt = h.time(message.HeaderCreatedAt)
 	h.failure(&l)
+	l.HaltsKey = h.bool(message.HeaderHaltsKey)
 	l.TaskUUID = h.uuid(message.HeaderTaskUUID, false)
 	h.payload(&l)
 	h.key(&l)

@@ -131,8 +131,9 @@ type Entry struct {
 	Assignee string
 	// Redrive is where its newest redrive stands.
 	Redrive RedriveState
-	// KeyHeld says that its event halts its key, whose later events wait. Only Investigations.Find and Show set it.
-	KeyHeld bool
+	// KeyHeld says whether its event halts its key, whose later events wait. Of an event of another source than MainSource it is
+	// what its newest letter says. Nil where that does not say, and on investigations that a List returns.
+	KeyHeld *bool
 	// Snapshot is the subject as it was, see the function Snapshot. Nil in lists.
 	Snapshot json.RawMessage
 	// Metadata is free for tags, tickets and tools.

@@ -127,6 +127,16 @@ func (h *headers) number(name string, required bool, bits int) *int64 {
 	return &n
 }
 
+// bool reads true or false; anything else is unknown, because a letter without it is still complete.
+func (h *headers) bool(name string) *bool {
+	switch s := h.text(name); s {
+	case "true", "false":
+		is := s == "true"
+		return &is
+	}
+	return nil
+}
+
 func (h *headers) topic(name string) string {
 	s, there := h.value(name, true)
 	if there && message.ValidTopic(s) != nil {

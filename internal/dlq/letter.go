@@ -89,6 +89,9 @@ type Letter struct {
 	Episode        *int32
 	OutboxID       *int64
 	SourceOutboxID *int64
+	// HaltsKey says whether the event halted its key when it was given up, as the relay's letter says. Nil for other letters, and
+	// where it does not say.
+	HaltsKey *bool
 	// Key and Payload are exact bytes. nil is Kafka's null, unless PayloadKind or KeyKind say Reference.
 	Key, Payload []byte
 	PayloadKind  BytesKind

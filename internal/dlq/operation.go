@@ -257,7 +257,8 @@ type Plan struct {
 	Redriven int64 `json:"redriven"`
 	// Tasks is how many are about tasks, which are not redriven.
 	Tasks int64 `json:"tasks"`
-	// Halting is how many halt their key, and go back to their place.
+	// Halting is how many halt their key, and go back to their place. Of events of other sources than main their dead letters say
+	// it.
 	Halting int64 `json:"halting"`
 	// Unreadable is how many have headers that cannot be read; they are skipped unless the options say what to send.
 	Unreadable int64 `json:"unreadable_headers"`

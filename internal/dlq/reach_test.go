@@ -19,7 +19,7 @@ import (
 func TestReachOfAPlan(t *testing.T) {
 	t.Parallel()
 	retry := func(c *Candidate) { c.RetryTopic = "orders.retry" }
-	p := PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{record(1, retry), record(2, func(c *Candidate) { c.Group = "mail" }), record(3),
+	p := PlanRedrive(RedriveRequest{}, nil, nil, nil, []*Candidate{record(1, retry), record(2, func(c *Candidate) { c.Group = "mail" }), record(3),
 		record(4), candidate(5, func(c *Candidate) { c.Origin.Topic = "stock" }), candidate(6, func(c *Candidate) { c.UnderWay = true })})
 	p.NewEvents()
 	want := "orders 3 [billing mail] true, orders.retry 1 [billing] true, stock 1 [] false"

@@ -139,7 +139,7 @@ const (
 	DeadLetterTopic SkipReason = "dead_letter_topic"
 	// ReservedTopic: it would go to a topic that Kafka or Postrider alone writes.
 	ReservedTopic SkipReason = "reserved_topic"
-	// TopicNotAllowed: it is a record of a source, and would go to a topic that is not that source's.
+	// TopicNotAllowed: it is of a source, and would go to a topic that its source may not write to.
 	TopicNotAllowed SkipReason = "topic_not_allowed"
 	// HoldsKey: it was to be purged without letting go of the key that it holds.
 	HoldsKey SkipReason = "holds_key"

@@ -46,6 +46,8 @@ type Candidate struct {
 	RetryTopic string
 	// Misplaced says that the relay gave the event up because a service wrote it for a topic of Postrider's own.
 	Misplaced bool
+	// NotAllowed says that the relay gave the event up because its source may not write to its topic.
+	NotAllowed bool
 	// Hops is how often the message was sent again.
 	Hops int
 	// Unreadable says that some of its headers cannot be read. Then Readable are the others, or nil where the letter only
@@ -87,15 +89,18 @@ type RedrivePlan struct {
 	Own []string
 	// Owners returns the named sources that may write to a topic; see Whose. Nil lets records go to every topic.
 	Owners func(topic string) []string
+	// Named reports whether the settings name a source. Nil names none: of a source that they do not name they do not say where its
+	// events may go.
+	Named func(source string) bool
 	// Candidates are in the order in which their messages were written, as far as that is known. The messages of one key are
 	// sent again in this order.
 	Candidates []*Candidate
 }
 
 // PlanRedrive decides what can be told without looking at the outbox.
-func PlanRedrive(req RedriveRequest, own []string, owners func(topic string) []string, candidates []*Candidate) *RedrivePlan {
+func PlanRedrive(req RedriveRequest, own []string, owners func(topic string) []string, named func(source string) bool, candidates []*Candidate) *RedrivePlan {
 	slices.SortFunc(candidates, compareOrigins)
-	p := &RedrivePlan{req, own, owners, candidates}
+	p := &RedrivePlan{req, own, owners, named, candidates}
 	for _, c := range candidates {
 		p.chooseTarget(c)
 		if c.Skip == "" {
@@ -171,9 +176,14 @@ func (c *Candidate) namesEvent() bool {
 }
 
 // ownedAlike reports whether the source of a record may write to the topic that its message would go to: any producer may have
-// written the topics that the letter names. The retry topic of a group belongs with the topic that the group reads. Events need
-// no look here: their source keeps to its own topics.
+// written the topics that the letter names. The retry topic of a group belongs with the topic that the group reads. An event of a
+// source may go where its source may write, and to its origin if it was not given up for that: what Postrider wrote there about a
+// task goes everywhere. An event of main may go everywhere.
 func (p *RedrivePlan) ownedAlike(c *Candidate) bool {
+	if c.ofSource() {
+		back := c.Target == c.Origin.Topic && !c.NotAllowed
+		return back || p.Owners == nil || p.Named == nil || !p.Named(c.Source) || slices.Contains(p.Owners(c.Target), c.Source)
+	}
 	if p.Owners == nil || c.Subject != SubjectRecord {
 		return true
 	}

@@ -20,6 +20,8 @@ type redriveCase struct {
 	own []string
 	// owners are the named sources that may write to a topic.
 	owners func(topic string) []string
+	// named reports whether the settings name a source.
+	named func(source string) bool
 	// bytes bounds a batch of an operation; 0 does not.
 	bytes int
 	// standings are the standings of events, by their ids in the outbox; an event without one is dead-lettered, as its letter says.
@@ -76,7 +78,7 @@ func (p *RedrivePlan) describe() string {
 
 // plan takes all steps, with an outbox that takes everything.
 func (c *redriveCase) plan() *RedrivePlan {
-	p := PlanRedrive(c.request, c.own, c.owners, c.candidates)
+	p := PlanRedrive(c.request, c.own, c.owners, c.named, c.candidates)
 	if c.bytes > 0 {
 		p.LeaveForLater(c.bytes)
 	}
@@ -102,7 +104,7 @@ func TestPlanKnowsItsOwnEvents(t *testing.T) {
 	t.Parallel()
 	own, foreign := candidate(1), candidate(1)
 	foreign.Event = uuid.New()
-	p := PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{own, foreign})
+	p := PlanRedrive(RedriveRequest{}, nil, nil, nil, []*Candidate{own, foreign})
 	standings := map[uuid.UUID]EventStanding{own.Event: {"dead_lettered", 1}}
 	var asked []EventStanding
 	for _, e := range p.Events() {
@@ -281,6 +283,39 @@ func TestPlanKeepsRecordsWithTheirSource(t *testing.T) {
 	})
 }
 
+// TestPlanKeepsEventsWithTheirSource: an event of a source is not sent to a topic that its source may not write to, which would give
+// it up again. Of a source that the settings do not name, that is not known.
+func TestPlanKeepsEventsWithTheirSource(t *testing.T) {
+	t.Parallel()
+	owners := func(topic string) []string {
+		return map[string][]string{"orders": {"shop"}, "orders.eu": {"shop"}, "bills": {"bank"}}[topic]
+	}
+	named := func(source string) bool { return source == "shop" }
+	of := func(source, origin string, change ...func(*Candidate)) []*Candidate {
+		return []*Candidate{candidate(1, append(change, func(c *Candidate) {
+			c.Source, c.Origin.Topic, c.SourceOutboxID, c.OutboxID = source, origin, c.OutboxID, nil
+		})...)}
+	}
+	to := func(topic string) RedriveRequest { return RedriveRequest{Target: topic} }
+	notAllowed := func(c *Candidate) { c.NotAllowed = true }
+	const refused = "1 skipped topic_not_allowed"
+	cases := map[string]redriveCase{
+		"to its origin":                  {candidates: of("shop", "orders"), want: "1 asked of shop for orders"},
+		"to another topic of its source": {request: to("orders.eu"), candidates: of("shop", "orders"), want: "1 asked of shop for orders.eu"},
+		"to another source's topic":      {request: to("bills"), candidates: of("shop", "orders"), want: refused},
+		"to a topic of main":             {request: to("other"), candidates: of("shop", "orders"), want: refused},
+		"to where it may not go":         {candidates: of("shop", "bills", notAllowed), want: refused},
+		"to where it may go now":         {candidates: of("shop", "orders", notAllowed), want: "1 asked of shop for orders"},
+		"of a task, to its origin":       {candidates: of("shop", "steps"), want: "1 asked of shop for steps"},
+		"of a source without settings":   {request: to("other"), candidates: of("bank", "bills"), want: "1 asked of bank for other"},
+	}
+	for name, c := range cases {
+		c.owners, c.named = owners, named
+		cases[name] = c
+	}
+	runRedrives(t, cases)
+}
+
 // TestPlanOfHops: a message that came back dead each time is left alone in the end. Its own place is no hop.
 func TestPlanOfHops(t *testing.T) {
 	t.Parallel()
@@ -327,19 +362,19 @@ func TestPlanOfHeaders(t *testing.T) {
 func TestPlanRefusesItsOwnDeadLetters(t *testing.T) {
 	t.Parallel()
 	back := func(c *Candidate) { c.Origin.Topic = "dead" }
-	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
+	err := PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.ReadAt.Topic = "other" }), candidate(2)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), planID(2).String()) {
 		t.Errorf("to where it came from: %v", err)
 	}
-	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, nil, []*Candidate{candidate(1)}).Refusal()
+	err = PlanRedrive(RedriveRequest{Target: "life"}, []string{"life"}, nil, nil, []*Candidate{candidate(1)}).Refusal()
 	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "Postrider itself writes") {
 		t.Errorf("to Postrider's own topic: %v", err)
 	}
 	for name, p := range map[string]*RedrivePlan{
-		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, nil, []*Candidate{candidate(1)}),
-		"bound for it":        PlanRedrive(RedriveRequest{}, nil, nil, []*Candidate{candidate(1, back)}),
-		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
-		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
+		"to another topic":    PlanRedrive(RedriveRequest{Target: "other"}, nil, nil, nil, []*Candidate{candidate(1)}),
+		"bound for it":        PlanRedrive(RedriveRequest{}, nil, nil, nil, []*Candidate{candidate(1, back)}),
+		"closed":              PlanRedrive(RedriveRequest{Target: "dead"}, nil, nil, nil, []*Candidate{candidate(1, func(c *Candidate) { c.Status = Cancelled })}),
+		"a group's own topic": PlanRedrive(RedriveRequest{Target: TargetGroup}, nil, nil, nil, []*Candidate{record(1, func(c *Candidate) { c.RetryTopic = "dead" })}),
 	} {
 		if err := p.Refusal(); err != nil {
 			t.Errorf("%s: %v", name, err)

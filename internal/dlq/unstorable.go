@@ -16,6 +16,7 @@ func Unstorable(l Letter, refusal error) Letter {
 		Episode:        l.Episode,
 		OutboxID:       l.OutboxID,
 		SourceOutboxID: l.SourceOutboxID,
+		HaltsKey:       l.HaltsKey,
 		Key:            l.Key,
 		KeyKind:        l.KeyKind,
 		Payload:        l.Payload,

@@ -71,6 +71,9 @@ func (r *Runner) chosen(h *history) ([]Part, error) {
 		if len(h.parts) > 0 {
 			return h.parts, nil
 		}
+		if r.source {
+			return []Part{PartOutbox}, nil
+		}
 		var all []Part
 		for i := range r.rooms {
 			if part := r.rooms[i].Part(); !slices.Contains(all, part) {

@@ -33,6 +33,7 @@ type Runner struct {
 	waited      bool
 	keepNewer   bool
 	only        []Part
+	source      bool
 }
 
 // Option changes a Runner.
@@ -56,6 +57,10 @@ func WithNewerCodeKept() Option { return func(r *Runner) { r.keepNewer = true } 
 // WithOnly names the parts that the database is to have. A database that has a part beside them is refused (ErrMore). By
 // default, and with no part, an empty database gets all, and another keeps the parts that it has.
 func WithOnly(parts ...Part) Option { return func(r *Runner) { r.only = parts } }
+
+// WithSource says that the database is one whose outbox is carried beside that of the desk: an empty one is to have the outbox alone.
+// What Validate tells to run names the database, because without that the command is about another.
+func WithSource() Option { return func(r *Runner) { r.source = true } }
 
 // New makes a Runner over a connection, which stays the caller's to close. Through a pooler in
 // transaction mode it must be one that prepares no statements, for example with

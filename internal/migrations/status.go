@@ -38,13 +38,24 @@ func (r *Runner) Validate(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("migrations: %w: it lacks %s; run `postrider migrate up`", ErrBehind, strings.Join(missing, ", "))
+		return fmt.Errorf("migrations: %w: it lacks %s; run `%s`", ErrBehind, strings.Join(missing, ", "), r.up(h))
 	}
 	if len(newer) > 0 {
 		return fmt.Errorf("migrations: %w: other functions took the place of this binary's in %s; run the binary that brought them, or put these back with `postrider migrate up`",
 			ErrAhead, strings.Join(newer, ", "))
 	}
 	return nil
+}
+
+// up is the command that brings the database what it lacks.
+func (r *Runner) up(h *history) string {
+	switch {
+	case !r.source:
+		return "postrider migrate up"
+	case len(h.parts) == 0:
+		return "postrider migrate up --only " + string(PartOutbox) + " --database-url ADDRESS"
+	}
+	return "postrider migrate up --database-url ADDRESS"
 }
 
 // differs says whether a room's code differs from the database's.

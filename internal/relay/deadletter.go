@@ -64,7 +64,7 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	pass := r.tracing.pass(work, actionDeadLetter, actionDeadLetter, began, time.Now(), len(claim.Events()))
 	defer func() { pass.close(err) }()
 	work = pass.in(work)
-	ls := newLetters(claim.Events(), letterTopic)
+	ls := newLetters(claim.Events(), r.settings)
 	ls.source, ls.desk = r.cfg.Source, claim.Desk()
 	// The time for sending begins after the letters are encoded. If encoding used it up, all letters would be withheld
 	// without a word, and again the next time.
@@ -115,6 +115,7 @@ type letters struct {
 	desk    string // that it obeys; empty for none
 	events  []Event
 	topics  []string // the dead-letter topic of each event
+	halts   []bool   // whether each event halts its key
 	fits    []fit
 	pending []int
 	sent    []Message
@@ -130,11 +131,12 @@ type refusal struct {
 	topic string
 }
 
-func newLetters(events []Event, letterTopic func(string) string) *letters {
-	ls := &letters{events: events, topics: make([]string, len(events)), fits: make([]fit, len(events)),
+func newLetters(events []Event, settings func(topic string) *TopicSettings) *letters {
+	ls := &letters{events: events, topics: make([]string, len(events)), halts: make([]bool, len(events)), fits: make([]fit, len(events)),
 		pending: make([]int, len(events)), refused: map[int64]refusal{}, holds: map[string]HoldChange{}, reached: map[string]bool{}}
 	for i := range events {
-		ls.pending[i], ls.topics[i] = i, letterTopic(events[i].Topic)
+		s := settings(events[i].Topic)
+		ls.pending[i], ls.topics[i], ls.halts[i] = i, s.DLQTopic, s.haltsKey(&events[i], events[i].LastErrorCode)
 	}
 	ls.out.PostponeFor = letterPause
 	return ls
@@ -144,7 +146,8 @@ func newLetters(events []Event, letterTopic func(string) string) *letters {
 func (ls *letters) messages(check func(*Message, int) *Outcome) []Message {
 	ms := make([]Message, len(ls.pending))
 	for i, n := range ls.pending {
-		ms[i], ls.fits[n] = letter(&ls.events[n], ls.source, ls.desk, ls.topics[n], ls.fits[n], check)
+		e := &ls.events[n]
+		ms[i], ls.fits[n] = letter(e, ls.source, ls.desk, ls.topics[n], ls.halts[n], ls.fits[n], check)
 	}
 	return ms
 }

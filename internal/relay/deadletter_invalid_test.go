@@ -11,7 +11,7 @@ import (
 func TestLettersOfATopicThatCannotBe(t *testing.T) {
 	t.Parallel()
 	events := []Event{{ID: 7, EventID: uuid.New(), Topic: "t", Payload: []byte("p")}, {ID: 8, EventID: uuid.New(), Topic: "t", Payload: []byte("q")}}
-	ls := newLetters(events, func(string) string { return "letters" })
+	ls := newLetters(events, func(string) *TopicSettings { return &TopicSettings{DLQTopic: "letters"} })
 	ms := ls.messages(func(*Message, int) *Outcome { return nil })
 	refused := Outcome{Class: Permanent, Code: "INVALID_TOPIC_EXCEPTION", Message: "no"}
 	ls.applyOutcomes(ms, []Outcome{refused, {Class: Withheld}})

@@ -37,7 +37,7 @@ func FuzzHeadersOfARecord(f *testing.F) {
 			check("the record", &m)
 		}
 		for _, fits := range []fit{whole, withoutPayload, bare} {
-			m := letterAt(e, "", "", "dlq", fits)
+			m := letterAt(e, "", "", "dlq", false, fits)
 			check("the letter", &m)
 		}
 	})

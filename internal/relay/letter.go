@@ -32,16 +32,16 @@ const (
 )
 
 // letter encodes the dead letter of an exhausted event, as whole as fits.
-func letter(e *Event, source, desk, topic string, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
+func letter(e *Event, source, desk, topic string, halts bool, fits fit, check func(*Message, int) *Outcome) (Message, fit) {
 	for ; ; fits++ {
-		m := letterAt(e, source, desk, topic, fits)
+		m := letterAt(e, source, desk, topic, halts, fits)
 		if fits == bare || check(&m, 0) == nil {
 			return m, fits
 		}
 	}
 }
 
-func letterAt(e *Event, source, desk, topic string, fits fit) Message {
+func letterAt(e *Event, source, desk, topic string, halts bool, fits fit) Message {
 	m := Message{ID: MessageID{Source: source, EventID: e.EventID, Episode: e.Episode, Letter: true}, Topic: topic}
 	hs, err := message.ReadableHeaders(e.Headers)
 	invalid := err != nil
@@ -88,6 +88,7 @@ func letterAt(e *Event, source, desk, topic string, fits fit) Message {
 	add(message.HeaderErrorCode, e.LastErrorCode)
 	add(message.HeaderErrorMessage, capped(e.LastError, errorBytes))
 	add(message.HeaderCreatedAt, stamp(e.CreatedAt))
+	add(message.HeaderHaltsKey, strconv.FormatBool(halts))
 	add(message.HeaderPayload, payload)
 	if e.Payload != nil {
 		add(message.HeaderPayloadBytes, strconv.Itoa(len(e.Payload)))

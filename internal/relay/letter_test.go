@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ func TestLetterSaysWhatHappened(t *testing.T) {
 		`postrider-error-code="POLICY_VIOLATION"`,
 		`postrider-error-message="no"`,
 		`postrider-created-at="2026-01-02T02:04:05.000000006Z"`,
+		`postrider-halts-key="false"`,
 	}
 	const task = `postrider-task-uuid="11111111-2222-3333-4444-555555555555"`
 	for name, c := range map[string]struct {
@@ -84,7 +86,7 @@ func TestLetterSaysWhatHappened(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := with(givenUp(), c.change)
-			m := letterAt(&e, "", "", "dlq", c.at)
+			m := letterAt(&e, "", "", "dlq", false, c.at)
 			if got := [2]string{bytesOrNull(m.Key), bytesOrNull(m.Value)}; got != [2]string{c.key, c.value} {
 				t.Errorf("key and value are %v, want %s and %s", got, c.key, c.value)
 			}
@@ -113,7 +115,7 @@ func TestLetterIsAsWholeAsFits(t *testing.T) {
 		"bare is the end":           {bare, bare, func(*Message) bool { return false }},
 	} {
 		e := givenUp()
-		m, got := letter(&e, "", "", "dlq", c.start, func(m *Message, _ int) *Outcome {
+		m, got := letter(&e, "", "", "dlq", false, c.start, func(m *Message, _ int) *Outcome {
 			if c.fits(m) {
 				return nil
 			}
@@ -136,7 +138,7 @@ func TestBareLetterIsSmall(t *testing.T) {
 	e.LastErrorCode, e.ID, e.Attempts, e.Episode = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", 1<<62, 1<<31-1, 1<<31-1
 	e.Key, e.Payload = bytes.Repeat([]byte("k"), 1<<20), bytes.Repeat([]byte("p"), 1<<20)
 	e.Headers = []byte(`{"a": 1, "b": "` + strings.Repeat("x", 1<<20) + `"}`)
-	m := letterAt(&e, "", "", "dlq", bare)
+	m := letterAt(&e, "", "", "dlq", false, bare)
 	size := 0
 	for _, h := range m.Headers {
 		size += len(h.Name) + len(h.Value) + 4
@@ -164,7 +166,7 @@ func TestLetterKeepsTheHops(t *testing.T) {
 	e := givenUp()
 	e.Headers = []byte(`[["postrider-hops","2"],["b","2"],["postrider-hops","1"],["postrider-hops","x"]]`)
 	for _, fits := range []fit{whole, withoutPayload, bare} {
-		m := letterAt(&e, "", "", "dead", fits)
+		m := letterAt(&e, "", "", "dead", false, fits)
 		var got []string
 		for _, h := range m.Headers {
 			if h.Name == message.HeaderHops {
@@ -176,9 +178,30 @@ func TestLetterKeepsTheHops(t *testing.T) {
 		}
 	}
 	e.Headers = []byte(`[["b","2"]]`)
-	for _, h := range letterAt(&e, "", "", "dead", whole).Headers {
+	for _, h := range letterAt(&e, "", "", "dead", false, whole).Headers {
 		if h.Name == message.HeaderHops {
 			t.Errorf("one that was never redriven has %s hops", h.Value)
+		}
+	}
+}
+
+// TestLettersSayWhetherTheirEventHaltsItsKey: as the plan halts keys. The desk of another database knows it from there alone.
+func TestLettersSayWhetherTheirEventHaltsItsKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		policy Policy
+		change func(*Event)
+		want   string
+	}{
+		"it does":                {PolicyHaltKey, func(*Event) {}, "true"},
+		"the key goes on":        {PolicyContinue, func(*Event) {}, "false"},
+		"there is no key":        {PolicyHaltKey, func(e *Event) { e.Key = nil }, "false"},
+		"an operator skipped it": {PolicyHaltKey, func(e *Event) { e.LastErrorCode = CodeSkipped }, "false"},
+	} {
+		ls := newLetters([]Event{with(givenUp(), c.change)}, func(string) *TopicSettings { return &TopicSettings{DLQTopic: "dlq", AfterLastAttempt: c.policy} })
+		m := ls.messages(func(*Message, int) *Outcome { return nil })[0]
+		if got := describeHeaders(m.Headers); !slices.Contains(got, `postrider-halts-key="`+c.want+`"`) {
+			t.Errorf("%s: the letter has %v", name, got)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (p *plan) keyAfter(e *Event, f Failure) {
 	if !e.HasKey() {
 		return
 	}
-	if p.settings(e.Topic).AfterLastAttempt == PolicyHaltKey && f.Code != CodeSkipped { // the operator who skipped it has decided
+	if p.settings(e.Topic).haltsKey(e, f.Code) {
 		p.behind[keySubject(e.Topic, e.Key)] = p.hold(Hold{Scope: ScopeKey, Topic: e.Topic, Key: e.Key, Cause: CauseHalted,
 			ErrorCode: f.Code, Error: f.Error, EventID: e.EventID, probeIn: Forever})
 		return

@@ -40,7 +40,7 @@ func TestRedrivesSayWhatTheyWere(t *testing.T) {
 		if (o != nil) != c.refused || o != nil && (o.Code != CodeInvalidHeaders || !strings.Contains(o.Message, message.HeaderRedriveOf)) {
 			t.Fatalf("%s: %+v", name, o)
 		}
-		letter := letterAt(&e, "", "", "dead", whole)
+		letter := letterAt(&e, "", "", "dead", false, whole)
 		if id := value(&letter, message.HeaderEventID); id != own.String() {
 			t.Errorf("%s: the letter is about %s", name, id)
 		}

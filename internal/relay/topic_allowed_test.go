@@ -34,7 +34,7 @@ func TestTopicNotAllowed(t *testing.T) {
 			t.Errorf("message %d has the headers %v", i, m.Headers)
 		}
 	}
-	l := letterAt(&events[1], "shop", "", "dead", bare)
+	l := letterAt(&events[1], "shop", "", "dead", false, bare)
 	if p.messages[0].ID.Source != "shop" || l.ID.Source != "shop" {
 		t.Errorf("the ids are %+v and %+v", p.messages[0].ID, l.ID)
 	}

@@ -71,6 +71,12 @@ func (s TopicSettings) withDefaults() TopicSettings {
 	return s
 }
 
+// haltsKey reports whether an event that is given up for a failure with this code halts its key. An operator who skips an event has
+// decided about its key.
+func (s *TopicSettings) haltsKey(e *Event, code string) bool {
+	return s.AfterLastAttempt == PolicyHaltKey && e.HasKey() && code != CodeSkipped
+}
+
 // Validate returns an error that names the first setting out of range. Zero values stand for defaults.
 func (s TopicSettings) Validate() error {
 	s = s.withDefaults()

@@ -83,8 +83,9 @@ type Entry struct {
 	Predecessor *uuid.UUID `json:"predecessor_uuid"`
 	// Assignee is the person who looks at it.
 	Assignee *string `json:"assignee"`
-	// KeyHeld says that its event halts its key: later events of the key wait.
-	KeyHeld bool `json:"key_held"`
+	// KeyHeld says whether its event halts its key, so that later events of the key wait. Closing it lets the key go on without it.
+	// Of an event of another source than main it is what its dead letter says; null where that does not say.
+	KeyHeld *bool `json:"key_held"`
 	// Redrive is where its newest redrive stands: queued, delivered, came_back or unknown (its source was forgotten); null for none.
 	Redrive *dlq.RedriveState `json:"redrive_state"`
 	// Generation counts the redrives that were begun.

@@ -49,7 +49,7 @@ func (f *fleet) makeCommander() error {
 			return err
 		}
 		c.redriver = services.Redriver
-		c.redriver.KnowOwners(a.ownersNow)
+		c.redriver.KnowSources(a.ownersNow, a.namesNow)
 	}
 	c.redriver.OnCommands(c.wakeUp)
 	f.commander = c
@@ -192,6 +192,6 @@ func (w *sourceWork) commandNow(ctx context.Context, k *carrier) error {
 		}
 		pause *= 2
 	}
-	_, err = c.redriver.FollowSource(ctx, w.source.Name, k.pool, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
+	_, err = c.redriver.FollowSource(ctx, desk, w.source.Name, k.pool, followAtOnce, w.fleet.app.options.Config.DLQ.ResolveOnDelivery)
 	return err
 }

@@ -21,6 +21,18 @@ func CheckDatabase(ctx context.Context, database config.Database, log *slog.Logg
 // prepareDatabase proves that the database is one that Postrider can work on in these roles, and migrates it
 // where it is asked to. It returns the parts of the schema that the database has.
 func prepareDatabase(ctx context.Context, database config.Database, migrate bool, log *slog.Logger, roles ...Role) ([]migrations.Part, error) {
+	return prepare(ctx, database, migrate, log, " (or start with --migrate)", roles, migrations.WithWaiting(func(holder string) {
+		log.Info("waiting for another migration to end", "holder", holder)
+	}), migrations.WithNewerCodeKept())
+}
+
+// prepareSource is prepareDatabase for the database of a source, which no process migrates.
+func prepareSource(ctx context.Context, database config.Database, log *slog.Logger) ([]migrations.Part, error) {
+	return prepare(ctx, database, false, log, "", []Role{Relay}, migrations.WithSource())
+}
+
+// prepare does what prepareDatabase and prepareSource do; orElse is what else brings a schema that is behind up to date.
+func prepare(ctx context.Context, database config.Database, migrate bool, log *slog.Logger, orElse string, roles []Role, opts ...migrations.Option) ([]migrations.Part, error) {
 	conn, err := Connect(ctx, database)
 	if err != nil {
 		return nil, err
@@ -33,9 +45,7 @@ func prepareDatabase(ctx context.Context, database config.Database, migrate bool
 	if err != nil {
 		return nil, err
 	}
-	runner := migrations.New(conn, all, migrations.WithWaiting(func(holder string) {
-		log.Info("waiting for another migration to end", "holder", holder)
-	}), migrations.WithNewerCodeKept())
+	runner := migrations.New(conn, all, opts...)
 	if migrate {
 		applied, err := runner.Up(ctx)
 		for _, m := range applied {
@@ -45,7 +55,7 @@ func prepareDatabase(ctx context.Context, database config.Database, migrate bool
 			return nil, fmt.Errorf("migrate the database: %w", err)
 		}
 	}
-	if err := validate(ctx, runner, log); err != nil {
+	if err := validate(ctx, runner, log, orElse); err != nil {
 		return nil, err
 	}
 	if err := checkRights(ctx, conn, roles); err != nil {
@@ -55,7 +65,7 @@ func prepareDatabase(ctx context.Context, database config.Database, migrate bool
 }
 
 // validate refuses a schema that this binary cannot work with.
-func validate(ctx context.Context, runner *migrations.Runner, log *slog.Logger) error {
+func validate(ctx context.Context, runner *migrations.Runner, log *slog.Logger, orElse string) error {
 	err := runner.Validate(ctx)
 	switch {
 	case errors.Is(err, migrations.ErrAhead) && !errors.Is(err, migrations.ErrChanged):
@@ -63,7 +73,7 @@ func validate(ctx context.Context, runner *migrations.Runner, log *slog.Logger) 
 		// upgrade. Refusing would take the old processes away before the new ones are there.
 		log.Warn("the database is ahead of this binary; update it soon", "err", err)
 	case errors.Is(err, migrations.ErrBehind):
-		return fmt.Errorf("the schema of the database is not ready: %w (or start with --migrate)", err)
+		return fmt.Errorf("the schema of the database is not ready: %w%s", err, orElse)
 	case err != nil:
 		return fmt.Errorf("check the schema of the database: %w; is postrider_relay granted to the user of database.url? postrider doctor says what is missing", err)
 	}

@@ -128,7 +128,7 @@ func NewTracedServices(pool *pgxpool.Pool, c config.Config, p trace.TracerProvid
 	d := &Services{Access: access.NewStore(pool), Archive: ledgerpostgres.NewArchive(pool), pool: pool}
 	d.Access.SessionIdle = c.Console.SessionIdle
 	d.Auditor = Auditor{d.Access}
-	cfg := dlqpostgres.RedriverConfig{Owners: c.OwnersOf(), Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
+	cfg := dlqpostgres.RedriverConfig{Owners: c.OwnersOf(), Named: c.NamesSource, Pool: pool, Auditor: d.Auditor, Exceptions: exceptions{postgres.NewStore(pool, postgres.StoreOptions{})}, Redactor: redactor, TracerProvider: p}
 	var errs [5]error
 	d.Redriver, errs[0] = dlqpostgres.NewRedriver(cfg)
 	d.Investigations, errs[1] = dlqpostgres.NewInvestigations(cfg)
@@ -192,7 +192,7 @@ func (a *App) openServices(ctx context.Context) error {
 	if a.services, err = NewTracedServices(pool, c, a.options.TracerProvider); err != nil {
 		return err
 	}
-	a.services.Redriver.KnowOwners(a.ownersNow)
+	a.services.Redriver.KnowSources(a.ownersNow, a.namesNow)
 	if err := a.services.AskBrokers(a.originals, a.options.Logger); err != nil || !serves {
 		return err
 	}

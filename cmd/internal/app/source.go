@@ -207,7 +207,7 @@ func (w *sourceWork) open(ctx context.Context) (_ *carrier, release func(), err 
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
 	settings := f.app.options.Config.Of(w.source)
-	parts, err := prepareDatabase(ctx, settings.Database, false, w.log, Relay)
+	parts, err := prepareSource(ctx, settings.Database, w.log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -251,7 +251,10 @@ func (w *sourceWork) confirm(ctx context.Context, database *pgxpool.Pool) error 
 	bounded, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
 	w.noteDesk(bounded, database)
-	err := c.redriver.Confirm(bounded, w.source.Name, database)
+	desk, err := c.identity(bounded)
+	if err == nil {
+		err = c.redriver.Confirm(bounded, desk, w.source.Name, database)
+	}
 	if err != nil && !isStopped(err) {
 		if ctx.Err() == nil {
 			w.log.Debug("it is not known whether the source or the desk was set back", "err", err)
@@ -458,7 +461,7 @@ func reasonOf(err error) string {
 		reason string
 	}{
 		{errCopy, reasonCopy}, {errOtherName, reasonName}, {errNoOutbox, reasonSchema}, {migrations.ErrBehind, reasonSchema}, {migrations.ErrChanged, reasonSchema},
-		{postgres.ErrReadOnlyServer, reasonReadOnly}, {postgres.ErrRewound, reasonRewound}, {errLacksRights, reasonRights}, {relay.ErrNoBrokers, reasonBrokers},
+		{postgres.ErrReadOnlyServer, reasonReadOnly}, {postgres.ErrRewound, reasonRewound}, {errLacksRights, reasonRights}, {config.ErrPassword, reasonLogin}, {relay.ErrNoBrokers, reasonBrokers},
 	} {
 		if errors.Is(err, c.is) {
 			return c.reason

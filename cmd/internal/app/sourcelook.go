@@ -64,6 +64,9 @@ func (a *App) knowOwners(c config.Config) {
 // ownersNow returns the sources that may write to a topic.
 func (a *App) ownersNow(topic string) []string { return (*a.owners.Load())(topic) }
 
+// namesNow reports whether the settings name a source.
+func (a *App) namesNow(source string) bool { return a.settingsNow().NamesSource(source) }
+
 // addCommands adds what the desk knows to looks. A desk that cannot be asked leaves that unknown.
 func addCommands(ctx context.Context, looks []api.Source, desk *Services) {
 	if desk == nil {
@@ -131,7 +134,7 @@ func lookAt(ctx context.Context, c config.Config, s config.Source) api.Source {
 }
 
 func readSource(ctx context.Context, c config.Config, l *api.Source) error {
-	if _, err := prepareDatabase(ctx, c.Database, false, slog.New(slog.DiscardHandler), Relay); err != nil {
+	if _, err := prepareSource(ctx, c.Database, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	pool, err := postgres.NewPool(ctx, c.Database.URL.Reveal(), relayPool(c, 1))

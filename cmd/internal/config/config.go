@@ -61,7 +61,8 @@ type Database struct {
 	// is kept in sessions then and no statement is prepared. Defaults to "auto".
 	Pooler string `key:"pooler" default:"auto" oneof:"auto none transaction" help:"pooler before the database: auto, none or transaction"`
 	// PasswordFile is a file that has nothing but the password. It is read again for each connection, so that a new
-	// password needs no restart, and counts instead of a password in the connection string. Defaults to "".
+	// password needs no restart, and counts instead of a password in the connection string. If a flag or the environment
+	// gives a connection string with a password, a password file that the settings file names does not count. Defaults to "".
 	PasswordFile string `key:"password_file" default:"" check:"optional" help:"file with the password of the database, read again for each connection"`
 }
 

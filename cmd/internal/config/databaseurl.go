@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,28 @@ func (u DatabaseURL) String() string {
 	}
 	shown.RawQuery = parameters.Encode()
 	return shown.String()
+}
+
+// place is the server and the database that the connection string leads to; empty where it is not valid.
+func (u DatabaseURL) place() string {
+	c, err := pgconn.ParseConfig(string(u))
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + "/" + c.Database
+}
+
+// passwordWord is how a connection string of keywords, or the parameters of a URL, give a password.
+var passwordWord = regexp.MustCompile(`(^|[\s?&])password\s*=\s*[^\s&]`)
+
+// hasPassword reports whether the connection string itself has a password.
+func (u DatabaseURL) hasPassword() bool {
+	if parsed, err := url.Parse(string(u)); err == nil && parsed.User != nil {
+		if password, _ := parsed.User.Password(); password != "" {
+			return true
+		}
+	}
+	return passwordWord.MatchString(string(u))
 }
 
 // GoString is String.

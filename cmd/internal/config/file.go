@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -158,6 +159,10 @@ func (f *fileReader) value(k Key, n *yaml.Node) {
 			}
 			f.problem(t, "%s must be %s, not %s", k, want, kindOf(t))
 			return
+		}
+		// A path in the file is relative to the file, as in the file of a source, wherever the process was started.
+		if strings.HasSuffix(k.Name, "_file") && item != "" && !filepath.IsAbs(item) {
+			item = filepath.Join(filepath.Dir(f.path), item)
 		}
 		items = append(items, item)
 	}

@@ -66,11 +66,24 @@ func Load(from From) (Config, error) {
 		}
 		c.origins[f.key.String()] = f.origin
 	}
+	c.passwordOfPerson()
 	problems = append(problems, c.validate(wrong)...)
 	if len(problems) > 0 {
 		return Config{}, errors.Join(problems...)
 	}
 	return c, nil
+}
+
+// passwordOfPerson leaves out the password file of the settings file where a flag or the environment gives a connection string with a
+// password: people use the settings of serve with a login of their own.
+func (c *Config) passwordOfPerson() {
+	const address, file = "database.url", "database.password_file"
+	beside := func(key string) bool {
+		return strings.HasPrefix(c.origins[key], "flag ") || strings.HasPrefix(c.origins[key], "environment ")
+	}
+	if c.Database.PasswordFile != "" && beside(address) && !beside(file) && c.Database.URL.hasPassword() {
+		c.Database.PasswordFile, c.origins[file] = "", "left out: "+c.origins[address]+" has a password"
+	}
 }
 
 // quoted shows the value, unless it is secret or looks as if it had a password in it.

@@ -81,10 +81,17 @@ func ReadSecretFile(setting, path string) (string, error) {
 	return text, nil
 }
 
-// Password reads the password of the database where a file has it; otherwise it is empty.
+// ErrPassword: the file with the password of a database cannot be used.
+var ErrPassword = errors.New("no password")
+
+// Password reads the password of the database where a file has it; otherwise it is empty. Its errors wrap ErrPassword.
 func (d Database) Password() (string, error) {
 	if d.PasswordFile == "" {
 		return "", nil
 	}
-	return ReadSecretFile("database.password_file", d.PasswordFile)
+	text, err := ReadSecretFile("password_file", d.PasswordFile)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrPassword, err)
+	}
+	return text, err
 }

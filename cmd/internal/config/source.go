@@ -146,6 +146,11 @@ func (c Config) Of(s Source) Config {
 	return c
 }
 
+// NamesSource reports whether a source has this name.
+func (c Config) NamesSource(name string) bool {
+	return slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Name == name })
+}
+
 // HasSources reports whether other databases than that of database.url are, or may come to be, carried.
 func (c Config) HasSources() bool { return len(c.Sources) > 0 || c.SourcesDir != "" }
 
@@ -411,8 +416,14 @@ func (c *Config) checkSources(wrong map[string]bool) []error {
 	if len(c.Sources) > mostSources {
 		problems = append(problems, fmt.Errorf("there are %d sources; one installation has at most %d", len(c.Sources), mostSources))
 	}
-	at := map[string]string{}
+	at, led := map[string]string{}, map[string]string{}
 	for _, s := range c.Sources {
+		// The one that comes first would have its name written into the database, and a name is never changed.
+		place := s.Database.URL.place()
+		if other := led[place]; other != "" && place != "" && other != s.Name {
+			problems = append(problems, fmt.Errorf("%s: the source %s leads to the database of the source %s; a database is one source", s.origin, s.Name, other))
+		}
+		led[place] = s.Name
 		if first := at[s.Name]; first != "" {
 			problems = append(problems, fmt.Errorf("%s: the source %s is there already, at %s; each database has a name of its own", s.origin, s.Name, first))
 		}

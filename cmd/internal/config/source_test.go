@@ -104,6 +104,7 @@ func TestSourceMistakes(t *testing.T) {
 		`{name: a, url: "postgres://u@db/x", topics: {allow: [a], rules: [{match: a, dlq_topic: b}]}}`:     "dlq_topic is for all sources",
 		`{name: a, url: "postgres://u@db/x", topics: {allow: [a], rules: [{match: a, retry_base_ms: 0}]}}`: "retry_base_ms",
 		`{name: a, url: "postgres://u@db/x?pool_max_conns=3", topics: {allow: [a]}}`:                       "pool_max_conns",
+		"{name: a, " + good + "}\n  - {name: b, " + strings.Replace(good, "u:", "v:", 1) + "}":             "the source b leads to the database of the source a",
 		"{name: a, " + good + "}\n  - {name: a, " + good + "}":                                             "the source a is there already",
 		`{name: a, ` + good + `, pooler: session}`:                                                         "it must be one of auto, none, transaction",
 		`word`: "must be a mapping",
@@ -122,5 +123,50 @@ func TestSourceMistakes(t *testing.T) {
 	folder := writeFiles(t, map[string]string{"f.yaml": "sources_dir: nowhere\n"})
 	if _, err := Load(From{File: filepath.Join(folder, "f.yaml")}); err == nil || !strings.Contains(err.Error(), "nowhere cannot be read") {
 		t.Errorf("a folder that is missing: %v", err)
+	}
+}
+
+// TestPathsInTheFileAreRelativeToIt, wherever the process was started. Those of the environment are relative to where it was.
+func TestPathsInTheFileAreRelativeToIt(t *testing.T) {
+	t.Parallel()
+	folder := writeFiles(t, map[string]string{"a/postrider.yaml": "database: {url: \"postgres://u@db/x\", password_file: desk.password}\nkafka: {tls: true, tls_ca_file: ../ca.pem, sasl: {token_file: /abs/token}}\n"})
+	from := From{File: filepath.Join(folder, "a/postrider.yaml")}
+	c, err := Load(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{c.Database.PasswordFile: filepath.Join(folder, "a/desk.password"), c.Kafka.TLSCAFile: filepath.Join(folder, "ca.pem"), c.Kafka.SASLTokenFile: "/abs/token"} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	from.Environ = []string{"DATABASE_PASSWORD_FILE=own.password"}
+	if c, err = Load(from); err != nil || c.Database.PasswordFile != "own.password" {
+		t.Errorf("of the environment: %s, %v", c.Database.PasswordFile, err)
+	}
+}
+
+// TestAPersonsPassword: people use the settings of serve with a login of their own. The password file of the settings is of another
+// login. An address without a password still has its password there.
+func TestAPersonsPassword(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(writeFiles(t, map[string]string{"f.yaml": "database: {url: \"postgres://serve@db/x\", password_file: /serve.password}\n"}), "f.yaml")
+	for name, c := range map[string]struct {
+		environ []string
+		flags   map[string]string
+		want    string
+	}{
+		"the settings alone":           {nil, nil, "/serve.password"},
+		"an address without password":  {[]string{"DATABASE_URL=postgres://ann@db/x"}, nil, "/serve.password"},
+		"an address with password":     {[]string{"DATABASE_URL=postgres://ann:hers@db/x"}, nil, ""},
+		"as a parameter":               {[]string{"DATABASE_URL=postgres://ann@db/x?password=hers"}, nil, ""},
+		"in keywords":                  {nil, map[string]string{"database.url": "host=db user=ann password=hers"}, ""},
+		"by a flag":                    {nil, map[string]string{"database.url": "postgres://ann:hers@db/x"}, ""},
+		"with a password file as well": {[]string{"DATABASE_URL=postgres://ann:hers@db/x", "DATABASE_PASSWORD_FILE=/ann.password"}, nil, "/ann.password"},
+	} {
+		got, err := Load(From{File: file, Environ: c.environ, Flags: c.flags})
+		if err != nil || got.Database.PasswordFile != c.want {
+			t.Errorf("%s: the password file is %q, want %q, %v", name, got.Database.PasswordFile, c.want, err)
+		}
 	}
 }

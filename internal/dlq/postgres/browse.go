@@ -160,24 +160,38 @@ func (s *search) limit(ctx context.Context) error {
 // openEvent is the event of the newest letter of a pending investigation.
 type openEvent struct {
 	Entry uuid.UUID
-	Event int64
+	Event *int64 // in the desk's own outbox; nil for an event of another source
+	Halts *bool  // its key, as the letter says
 }
 
-// markHeld sets KeyHeld of the investigations whose event halts its key.
+// markHeld sets KeyHeld of investigations. Of the events of other sources their letters say it: no outbox here has them.
 func (d *Investigations) markHeld(ctx context.Context, tx pgx.Tx, entries []dlq.Entry, events []openEvent) error {
-	if len(events) == 0 {
-		return nil
-	}
-	halting, _, err := d.exceptions.Halting(ctx, tx, column(events, func(e openEvent) int64 { return e.Event }))
-	if err != nil || len(halting) == 0 {
-		return err
-	}
-	held := map[uuid.UUID]bool{}
+	var own []int64
 	for _, e := range events {
-		held[e.Entry] = slices.Contains(halting, e.Event)
+		if e.Event != nil {
+			own = append(own, *e.Event)
+		}
+	}
+	var halting []int64
+	if len(own) > 0 {
+		var err error
+		if halting, _, err = d.exceptions.Halting(ctx, tx, own); err != nil {
+			return err
+		}
+	}
+	held := map[uuid.UUID]*bool{}
+	for _, e := range events {
+		if held[e.Entry] = e.Halts; e.Event != nil {
+			is := slices.Contains(halting, *e.Event)
+			held[e.Entry] = &is
+		}
 	}
 	for i := range entries {
-		entries[i].KeyHeld = held[entries[i].UUID]
+		is, event := held[entries[i].UUID]
+		if !event {
+			is = new(bool)
+		}
+		entries[i].KeyHeld = is
 	}
 	return nil
 }

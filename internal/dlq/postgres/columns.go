@@ -62,6 +62,7 @@ func writeLetter(r *row, l *dlq.Letter, entry uuid.UUID) {
 	r.optional(string(l.ErrorCategory))
 	r.text(source(l))
 	r.int8(l.SourceOutboxID)
+	r.bool(l.HaltsKey)
 }
 
 // writeEntry writes the columns of entry_copy.sql; now is the time of the transaction.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func (c *commanding) sendAll() {
 // followThere looks how the redrives of the source stand.
 func (c *commanding) followThere() dlq.Followed {
 	c.t.Helper()
-	f, err := c.FollowSource(c.t.Context(), "orders", c.source, 100, true)
+	f, err := c.FollowSource(c.t.Context(), deskName, "orders", c.source, 100, true)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -348,6 +349,31 @@ func TestAnotherDeskIsRefused(t *testing.T) {
 	if c.acts(1) != "" {
 		t.Errorf("the source did %s", c.acts(1))
 	}
+}
+
+// TestASecondDeskIsToldOfTheFirst: a source has heard more calls of its desk than a second desk drew. The second desk does not take
+// itself for one that was set back. It does not lead the source back either: it is refused by the name of the first.
+func TestASecondDeskIsToldOfTheFirst(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	mustExec(t, c.source, `select from postrider.outbox_obey('south', '[]', 7)`)
+	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
+		t.Errorf("the second desk: %v", err)
+	}
+	if known, err := c.KnownSources(t.Context()); err != nil || len(known) != 1 || known[0].Stopped != "" {
+		t.Errorf("the second desk knows %+v, %v", known, err)
+	}
+	req := dlq.RejoinRequest{Desk: deskName, Source: "orders", Actor: "ada"}
+	for name, rejoin := range map[string]func() (dlq.Rejoin, error){
+		"the plan": func() (dlq.Rejoin, error) { return c.PlanRejoin(t.Context(), req, c.source) },
+		"rejoin":   func() (dlq.Rejoin, error) { return c.Rejoin(t.Context(), req, c.source) },
+	} {
+		if done, err := rejoin(); !errors.Is(err, dlq.ErrSource) || !strings.Contains(err.Error(), "belongs to the desk south and does not obey this one") || done.Done {
+			t.Errorf("%s: %+v, %v", name, done, err)
+		}
+	}
+	mustExec(t, c.source, `update postrider.outbox_source set desk = null`) // handed over
+	c.wantStopped(dlq.StopDeskRewound)
 }
 
 // TestACommandIsWhatWasStored: what is sent to the source is made of the stored letter and the request, and of nothing else.

@@ -123,6 +123,20 @@ func (r *row) int4(n *int32) {
 	r.bytes = binary.BigEndian.AppendUint32(r.bytes, uint32(*n))
 }
 
+// bool writes a boolean, null where there is none.
+func (r *row) bool(b *bool) {
+	if b == nil {
+		r.null()
+		return
+	}
+	r.begin(1)
+	if *b {
+		r.bytes = append(r.bytes, 1)
+	} else {
+		r.bytes = append(r.bytes, 0)
+	}
+}
+
 func (r *row) int8(n *int64) {
 	if n == nil {
 		r.null()

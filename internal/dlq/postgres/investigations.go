@@ -103,18 +103,22 @@ func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change)
 
 // entry reads one investigation, with its whole snapshot.
 func (d *Investigations) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, err error) {
-	doing := fmt.Sprintf("investigation %s", id)
-	err = d.readByKey(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, entryGet, id)
-		if err != nil {
+	return e, d.readByKey(ctx, fmt.Sprintf("investigation %s", id), func(ctx context.Context, tx pgx.Tx) error {
+		var one []dlq.Entry
+		var events []openEvent
+		b := &pgx.Batch{}
+		queueRows(b, &one, scanEntry, entryGet, id)
+		queueRows(b, &events, pgx.RowToStructByPos[openEvent], entryEvents, []uuid.UUID{id})
+		if err := send(ctx, tx, b); err != nil {
 			return err
 		}
-		if e, err = pgx.CollectExactlyOneRow(rows, scanEntry); errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("%s: %w", doing, dlq.ErrNotFound)
+		if len(one) == 0 {
+			return fmt.Errorf("investigation %s: %w", id, dlq.ErrNotFound)
 		}
+		err := d.markHeld(ctx, tx, one, events)
+		e = one[0]
 		return err
 	})
-	return e, err
 }
 
 // purgePages is after how many pages of investigations that all hold keys, or are locked by other sessions, a purge by age

@@ -198,7 +198,7 @@ const (
 	sourceAsk        = `select a.command from postrider.dlq_ask_source($1, $2, $3, $4, $5, $6, $7, $8::text[]::jsonb[]) a`
 	outboxObey       = `select o.place, o.answer, coalesce(o.event, 0), coalesce(o.detail, '') from postrider.outbox_obey($1, $2::text::jsonb, $3, $4) o`
 	outboxObeyed     = `select o.place, o.obeyed from postrider.outbox_obeyed($1, $2, $3, $4, $5) o`
-	sourceNowSQL     = `select s.source_uuid, s.heard, coalesce((select max(r.number) from postrider.outbox_receipt r), 0), s.place is not null and s.place <> coalesce(postrider.outbox_place(), s.place)
+	sourceNowSQL     = `select s.source_uuid, s.heard, coalesce((select max(r.number) from postrider.outbox_receipt r), 0), s.place is not null and s.place <> coalesce(postrider.outbox_place(), s.place), coalesce(s.desk, '')
 		from postrider.outbox_source s`
 	sourceCommands = `select (c.details->>'command')::uuid, c.details->>'answer', c.outbox_id, (c.details->>'event_id')::uuid, (c.details->>'episode')::integer,
 		coalesce((c.details->>'event')::bigint, 0), c.actor, c.at, (c.details || jsonb_build_object('outbox_id', c.outbox_id, 'actor', c.actor))::text

@@ -47,6 +47,9 @@ type RedriverConfig struct {
 	// Owners returns the named sources that may write to a topic. A record of a source is sent to topics of that alone. Defaults to
 	// none: records may go everywhere.
 	Owners func(topic string) []string
+	// Named reports whether the settings name a source. An event of such a source is sent to topics of that alone. Defaults to no
+	// source.
+	Named func(source string) bool
 	// Timeout bounds each call. Defaults to 30s.
 	Timeout time.Duration
 	// Redactor hides header values in answers of Investigations and of a Redriver. Defaults to none.
@@ -76,6 +79,7 @@ type Redriver struct {
 	audit      Auditor
 	exceptions Exceptions
 	owners     func(topic string) []string
+	named      func(source string) bool
 	timeout    time.Duration
 	// redactor hides header values, nil hides none.
 	redactor *dlq.Redactor
@@ -100,15 +104,17 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 	if err := cfg.check("redriver"); err != nil {
 		return nil, err
 	}
-	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, owners: cfg.Owners, timeout: cfg.Timeout, redactor: cfg.Redactor,
+	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, owners: cfg.Owners, named: cfg.Named, timeout: cfg.Timeout, redactor: cfg.Redactor,
 		tracer: tracerOf(cfg.TracerProvider), patience: answerPatience}, nil
 }
 
 // OnCommands has f called whenever a person's request has written commands for sources. It is called before the first request.
 func (r *Redriver) OnCommands(f func()) { r.commanded = f }
 
-// KnowOwners replaces RedriverConfig.Owners, where the sources may change. It is called before the first request.
-func (r *Redriver) KnowOwners(owners func(topic string) []string) { r.owners = owners }
+// KnowSources replaces RedriverConfig.Owners and Named, where the sources may change. It is called before the first request.
+func (r *Redriver) KnowSources(owners func(topic string) []string, named func(source string) bool) {
+	r.owners, r.named = owners, named
+}
 
 // Redrive implements dlq.Redriver.
 func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Requeued, error) {
@@ -286,7 +292,7 @@ func (r *Redriver) planRedrive(ctx context.Context, tx pgx.Tx, req dlq.RedriveRe
 	if err != nil {
 		return nil, err
 	}
-	return dlq.PlanRedrive(req, own, r.owners, candidates), nil
+	return dlq.PlanRedrive(req, own, r.owners, r.named, candidates), nil
 }
 
 // readCandidates reads investigations with their newest letters.
@@ -319,7 +325,7 @@ func scanCandidate(row pgx.CollectableRow) (*dlq.Candidate, error) {
 	var offset, letterOffset *int64
 	var readable string
 	err := row.Scan(&c.Entry, &c.Subject, &c.Status, &c.UnderWay, &letter, &event, &c.Episode,
-		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &group, &retryTopic, &c.Misplaced, &c.Hops,
+		&c.OutboxID, &c.Origin.Topic, &partition, &offset, &letterTopic, &letterPartition, &letterOffset, &group, &retryTopic, &c.Misplaced, &c.NotAllowed, &c.Hops,
 		&c.Unreadable, &readable, &c.Bytes, &task, &c.Source, &c.SourceOutboxID)
 	if err != nil {
 		return nil, err

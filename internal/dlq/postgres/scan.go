@@ -47,7 +47,7 @@ func scanLetter(row pgx.CollectableRow) (dlq.Letter, error) {
 	err := row.Scan(&l.ID, &entry, &l.Dialect, &l.DLQTopic, &l.DLQPartition, &l.DLQOffset, &recordAt,
 		&origin, &l.OriginPartition, &l.OriginOffset, &group, &event, &l.Episode, &l.OutboxID,
 		&l.Key, &l.Payload, &l.PayloadKind, &l.PayloadBytes, &headers, &class, &code, &text,
-		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original, &l.Hops, &category, &l.Source, &l.SourceOutboxID)
+		&l.Attempts, &firstAt, &lastAt, &l.RecordedAt, &l.KeyKind, &retry, &original, &l.Hops, &category, &l.Source, &l.SourceOutboxID, &l.HaltsKey)
 	if err != nil {
 		return dlq.Letter{}, err
 	}

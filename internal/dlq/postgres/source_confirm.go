@@ -26,19 +26,24 @@ type sourceNow struct {
 	id             uuid.UUID
 	heard, receipt int64
 	copied         bool
+	desk           string // that it obeys; empty for none
 }
+
+// obeysAnother reports whether the source obeys another desk than this one. What it has heard of is then that desk's.
+func (n sourceNow) obeysAnother(desk string) bool { return n.desk != "" && n.desk != desk }
 
 // Confirm proves that neither the database of a source nor that of the desk was set back since they last met. If one was, the
 // source is stopped, and the error is a *dlq.StoppedError. Every other error says that one of the two could not be asked.
 //
 // It needs no lock. What the desk knows of the source was committed there before it was noted here, so it is read first. What
-// the source has heard of was committed here before the source heard of it, so the desk is read again behind it.
-func (r *Redriver) Confirm(ctx context.Context, source string, database querier) error {
-	_, err := r.confirm(ctx, source, database)
+// the source has heard of was committed here before the source heard of it, so the desk is read again behind it. A source that obeys
+// another desk has heard of the calls of that one: it refuses the commands of this one, by name.
+func (r *Redriver) Confirm(ctx context.Context, desk, source string, database querier) error {
+	_, err := r.confirm(ctx, desk, source, database)
 	return err
 }
 
-func (r *Redriver) confirm(ctx context.Context, source string, database querier) (now sourceNow, err error) {
+func (r *Redriver) confirm(ctx context.Context, desk, source string, database querier) (now sourceNow, err error) {
 	known, err := r.known(ctx, source)
 	if err != nil {
 		return now, err
@@ -54,7 +59,7 @@ func (r *Redriver) confirm(ctx context.Context, source string, database querier)
 		if known.drawn, err = r.noteSource(ctx, source, now); err != nil {
 			return now, err
 		}
-		if now.heard <= known.drawn {
+		if now.heard <= known.drawn || now.obeysAnother(desk) {
 			return now, nil
 		}
 		reason, detail = dlq.StopDeskRewound, fmt.Sprintf("it has heard call %d, and the desk knows of %d", now.heard, known.drawn)
@@ -137,7 +142,7 @@ func readSource(ctx context.Context, database querier) (now sourceNow, err error
 		return now, err
 	}
 	return pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (now sourceNow, err error) {
-		err = row.Scan(&now.id, &now.heard, &now.receipt, &now.copied)
+		err = row.Scan(&now.id, &now.heard, &now.receipt, &now.copied, &now.desk)
 		return now, err
 	})
 }

@@ -46,6 +46,10 @@ func (r *Redriver) planRejoin(ctx context.Context, req dlq.RejoinRequest, databa
 	if reason == "" && now.heard > known.drawn {
 		reason = dlq.StopDeskRewound
 	}
+	if reason == dlq.StopDeskRewound && now.obeysAnother(req.Desk) {
+		return plan, now, nil, fmt.Errorf("%w: the source %s belongs to the desk %s and does not obey this one, %s. To hand it over, the owner of its schema runs: update postrider.outbox_source set desk = null",
+			dlq.ErrSource, req.Source, now.desk, req.Desk)
+	}
 	plan.Reason = reason
 	plan.Copied = now.copied
 	if plan.Reason == "" {

@@ -232,6 +232,7 @@ create table postrider.dlq_letter (
     error_category   text check (error_category in ('validation', 'transient', 'fatal')),
     source           text not null default 'main',
     source_outbox_id bigint,
+    halts_key        boolean,
     -- outbox_id, and ids of letters that begin with event: or task:, lead to the outbox and the tasks of this database alone.
     constraint dlq_letter_source check (case when source = 'main' then source_outbox_id is null
         else outbox_id is null and not starts_with(letter_id, 'event:') and not starts_with(letter_id, 'task:') end),
@@ -272,6 +273,7 @@ comment on column postrider.dlq_letter.original_record is 'For a letter that had
 comment on column postrider.dlq_letter.hops is 'How often the message was sent again after it had died, as its header postrider-hops said.';
 comment on column postrider.dlq_letter.content_hash is 'SHA-256 of the SHA-256 hashes of key and payload (nothing for a null one) and of the headers, one after the other, written when these are removed; null before. It tells whether a message that is found elsewhere is this one.';
 comment on column postrider.dlq_letter.source is 'The database that the message comes from, as its header postrider-source says; main, which is this one, where it says none. See dlq_entry.source.';
+comment on column postrider.dlq_letter.halts_key is 'Whether the event halted its key when it was given up, as the header postrider-halts-key of the relay''s letter says; null where no header says it. Whether an event of main halts its key now outbox_hold says.';
 comment on column postrider.dlq_letter.source_outbox_id is 'outbox_event.id of that event in the database of the source, where that is another one; null for main.';
 create index dlq_letter_entry on postrider.dlq_letter (dlq_entry_uuid);
 comment on index postrider.dlq_letter_entry is 'The letters of an investigation.';
