@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,9 +19,9 @@ import (
 const (
 	// answerPatience is how long a person's request waits for the answers of sources. After that it says that they were asked.
 	answerPatience = 2 * time.Second
-	// answerFirst and answerLast bound the pauses between two looks for them.
-	answerFirst = 5 * time.Millisecond
-	answerLast  = 20 * time.Millisecond
+	// answerPause is the first pause between two looks for them, and a quarter of the longest. Answers that this process notes end
+	// a pause.
+	answerPause = 5 * time.Millisecond
 )
 
 // sourceRequest is what a source is told of a redrive beside what the stored letter says.
@@ -105,23 +106,26 @@ func (r *Redriver) awaitCommands(ctx context.Context, wait time.Duration, comman
 	if len(commands) == 0 {
 		return
 	}
+	noted := r.noted.next()
 	if r.commanded != nil {
 		r.commanded()
 	}
-	r.awaitAnswers(ctx, wait, commands, done)
+	r.awaitAnswers(ctx, wait, commands, noted, done)
 }
 
 // awaitAnswers waits for what sources answer, and puts it into the result of a redrive. Without an answer the redrive goes on: the
-// result says that its source was asked.
-func (r *Redriver) awaitAnswers(ctx context.Context, wait time.Duration, commands []uuid.UUID, done *dlq.Requeued) {
+// result says that its source was asked. noted is closed when this process has noted answers.
+func (r *Redriver) awaitAnswers(ctx context.Context, wait time.Duration, commands []uuid.UUID, noted <-chan struct{}, done *dlq.Requeued) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(wait, r.patience))
 	defer cancel()
-	for pause := answerFirst; len(done.Asked) > 0; pause = min(2*pause, answerLast) {
+	for pause := r.pause; len(done.Asked) > 0; pause = min(2*pause, 4*r.pause) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-noted:
 		case <-time.After(pause):
 		}
+		noted = r.noted.next()
 		rows, err := r.pool.Query(ctx, commandWait, commands)
 		if err != nil {
 			return
@@ -131,5 +135,30 @@ func (r *Redriver) awaitAnswers(ctx context.Context, wait time.Duration, command
 		if _, err := pgx.ForEachRow(rows, []any{&entry, &answer, &detail}, func() error { done.Answer(entry, answer, detail); return nil }); err != nil {
 			return
 		}
+	}
+}
+
+// bell wakes all that wait.
+type bell struct {
+	mu    sync.Mutex
+	rings chan struct{}
+}
+
+// next is closed when the bell rings next.
+func (b *bell) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rings == nil {
+		b.rings = make(chan struct{})
+	}
+	return b.rings
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rings != nil {
+		close(b.rings)
+		b.rings = nil
 	}
 }

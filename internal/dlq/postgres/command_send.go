@@ -57,6 +57,7 @@ func (r *Redriver) SendCommands(ctx context.Context, desk, source string, databa
 	if err != nil {
 		return sent, err
 	}
+	r.noted.ring()
 	for _, a := range answers {
 		if a.answer == dlq.AnswerBusy {
 			sent.Busy++

@@ -249,7 +249,7 @@ func TestClosingReachesTheSource(t *testing.T) {
 func TestWhatASourceRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCommanding(t)
-	c.patience = 5 * time.Second
+	c.patience, c.pause = time.Minute, time.Hour // the one that notes an answer says so
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	c.OnCommands(func() { go func() { _, _ = c.SendCommands(ctx, deskName, "orders", c.source) }() })

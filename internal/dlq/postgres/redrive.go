@@ -91,7 +91,10 @@ type Redriver struct {
 	commanded func()
 	// patience is how long a request waits for what sources answer.
 	patience time.Duration
-	tracer   trace.Tracer // nil makes no spans
+	// pause is the first pause between two looks for it, and noted rings when this process has noted answers.
+	pause  time.Duration
+	noted  bell
+	tracer trace.Tracer // nil makes no spans
 }
 
 var (
@@ -105,7 +108,7 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 		return nil, err
 	}
 	return &Redriver{pool: cfg.Pool, audit: cfg.Auditor, exceptions: cfg.Exceptions, owners: cfg.Owners, named: cfg.Named, timeout: cfg.Timeout, redactor: cfg.Redactor,
-		tracer: tracerOf(cfg.TracerProvider), patience: answerPatience}, nil
+		tracer: tracerOf(cfg.TracerProvider), patience: answerPatience, pause: answerPause}, nil
 }
 
 // OnCommands has f called whenever a person's request has written commands for sources. It is called before the first request.

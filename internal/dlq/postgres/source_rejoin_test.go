@@ -180,7 +180,7 @@ func TestAStoppedSourceIsNotCalled(t *testing.T) {
 	c := newCommanding(t)
 	c.redrive(c.dieThere(1, true))
 	for _, stop := range []string{`stopped = 'rewound', stopped_at = now()`, `stopped = null, stopped_at = null, forgotten_at = now()`} {
-		if err := c.Confirm(t.Context(), "orders", c.source); err != nil && !isStoppedBy(err) {
+		if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil && !isStoppedBy(err) {
 			t.Fatal(err)
 		}
 		mustExec(t, c.subject.pool, `update postrider.dlq_source set `+stop)
