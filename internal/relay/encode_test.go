@@ -70,7 +70,7 @@ func TestIDHasTheSource(t *testing.T) {
 		t.Errorf("an event has the id %+v, %+v", m.ID, o)
 	}
 	e = givenUp()
-	if m := letterAt(&e, "orders", "", "dlq", whole); m.ID != (MessageID{Source: "orders", EventID: e.EventID, Episode: e.Episode, Letter: true}) {
+	if m := letterAt(&e, "orders", "", "dlq", false, whole); m.ID != (MessageID{Source: "orders", EventID: e.EventID, Episode: e.Episode, Letter: true}) {
 		t.Errorf("a letter has the id %+v", m.ID)
 	}
 }

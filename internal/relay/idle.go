@@ -15,14 +15,14 @@ type idle struct {
 	wake               chan struct{}
 	notifier           notifier
 	rest               *rest // while the relay rests, only what wakes the loop ends a pause; nil where it does not rest
-	crowd              *Crowd
+	neighbours         *Neighbours
 
 	mu    sync.Mutex
 	pause time.Duration
 	last  time.Time // when there was work
 	pace  pace
 	due   time.Time // the next look, while there is little to do
-	among bool      // it is in the crowd
+	among bool      // it counts as one of the neighbours
 	armed bool      // at the last poll
 }
 
@@ -54,27 +54,27 @@ func (i *idle) busy(n int) {
 	}
 }
 
-// least is the shortest pause: min, or more in a crowd. The caller holds mu.
+// least is the shortest pause: min, or more where neighbours find events, too. The caller holds mu.
 func (i *idle) least() time.Duration {
-	return min(i.min*time.Duration(i.crowd.size()), max(i.min, paceLongest))
+	return min(i.min*time.Duration(i.neighbours.size()), max(i.min, paceLongest))
 }
 
 // join and leave say whether the loop finds something these days. The caller holds mu.
 func (i *idle) join() {
-	if i.crowd != nil && !i.among {
+	if i.neighbours != nil && !i.among {
 		i.among = true
-		i.crowd.busy.Add(1)
+		i.neighbours.busy.Add(1)
 	}
 }
 
 func (i *idle) leave() {
 	if i.among {
 		i.among = false
-		i.crowd.busy.Add(-1)
+		i.neighbours.busy.Add(-1)
 	}
 }
 
-// quit says that the loop has ended.
+// quit says that the loop finds no events for a while: it has ended, or waits for something else.
 func (i *idle) quit() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -150,7 +150,7 @@ func (i *idle) poll(ctx context.Context) {
 	armed := i.notifier.armed()
 	i.mu.Lock()
 	quiet := time.Since(i.last)
-	if quiet > crowdLeave {
+	if quiet > quietAfter {
 		i.leave()
 	}
 	i.mu.Unlock()

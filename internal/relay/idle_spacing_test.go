@@ -219,16 +219,16 @@ func TestWhoFoundSomethingLooksAgainWhileWritersNotify(t *testing.T) {
 	})
 }
 
-// TestACrowdLooksAsOftenAsOne: of relays that find events at the same time each looks less often; one that finds none any more
+// TestNeighboursLookAsOftenAsOne: of relays that find events at the same time each looks less often; one that finds none any more
 // leaves the others their looks, and so does one whose term ends.
-func TestACrowdLooksAsOftenAsOne(t *testing.T) {
+func TestNeighboursLookAsOftenAsOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		crowd := &Crowd{}
+		neighbours := &Neighbours{}
 		all := make([]*idle, 5)
 		for n := range all {
 			all[n] = newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
-			all[n].crowd = crowd
+			all[n].neighbours = neighbours
 		}
 		looks := func(of ...*idle) (sum int) {
 			var wg sync.WaitGroup
@@ -249,19 +249,48 @@ func TestACrowdLooksAsOftenAsOne(t *testing.T) {
 			t.Errorf("five look %d times a second, want about 500", n)
 		}
 		for _, i := range all[1:4] {
-			time.Sleep(crowdLeave)
+			time.Sleep(2 * quietAfter)
 			i.poll(t.Context())
 		}
 		all[4].quit()
 		if n := looks(all[0]); n < 450 {
 			t.Errorf("the last that finds events looks %d times a second", n)
 		}
-		many := &Crowd{}
+		many := &Neighbours{}
 		many.busy.Store(100)
 		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
-		i.crowd = many
+		i.neighbours = many
 		if n := looks(i); n < 45 {
 			t.Errorf("one of a hundred looks %d times a second, want one look in 20 ms", n)
 		}
+	})
+}
+
+// TestAReaderThatWaitsIsNoNeighbour: while the brokers do not answer, the reader that waits for the sender slows no other.
+func TestAReaderThatWaitsIsNoNeighbour(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory, pub *fakePublisher) {
+		all, answer := &Neighbours{}, make(chan struct{})
+		pub.outcome = func(ctx context.Context, _ Message) Outcome {
+			select {
+			case <-answer:
+			case <-ctx.Done():
+			}
+			return Outcome{Class: Delivered}
+		}
+		x := run(t, m, pub, func(c *Config) { c.Neighbours, c.BatchSize = all, 1 })
+		m.write(keyed(0, "a"), keyed(0, "a"), keyed(0, "a"), keyed(0, "a"))
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if n := all.busy.Load(); n != 1 {
+			t.Errorf("%d relays find events, want 1", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := all.busy.Load(); n != 0 {
+			t.Errorf("%d relays find events while no broker answers, want 0", n)
+		}
+		close(answer)
+		until(t, "all go", func() bool { return m.state(4) == Published })
+		x.done()
 	})
 }

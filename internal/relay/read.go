@@ -55,9 +55,7 @@ func (t *term) read(ctx context.Context) error {
 			if b.gaps != nil {
 				unwritten = 0
 			}
-			select {
-			case t.batches <- b:
-			case <-ctx.Done():
+			if !t.hand(ctx, b) {
 				return nil
 			}
 			if n > 0 {
@@ -82,6 +80,23 @@ func (t *term) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// hand gives the sender a batch. It reports false when ctx ended. A reader that waits long for the sender finds no events
+// meanwhile.
+func (t *term) hand(ctx context.Context, b *logBatch) bool {
+	long := time.NewTimer(quietAfter)
+	defer long.Stop()
+	for {
+		select {
+		case t.batches <- b:
+			return true
+		case <-long.C:
+			t.idle.quit()
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // ended returns the error of a call that was made with ctx, and nil when ctx has ended.

@@ -62,11 +62,12 @@ type Config struct {
 	// Defaults to 500ms.
 	IdlePollNotified time.Duration
 	// Rests has the relay rest while there is little to do: one statement, up to IdlePollMax after the one before, looks for
-	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax.
+	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax, and five
+	// times as long where nothing waits in the outbox.
 	// Defaults to false: each loop looks for itself.
 	Rests bool
-	// Crowd is the other relays of this process: the more of them find events, the further apart each looks. Defaults to none.
-	Crowd *Crowd
+	// Neighbours are the relays of this process: the more of them find events, the further apart each looks. Defaults to none.
+	Neighbours *Neighbours
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// LogActions writes a line to Logger about each call of an action: ProcessPending, ProcessRetries, Cleanup.
@@ -194,7 +195,7 @@ func New(cfg Config) (*Relay, error) {
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
 		letters: newIdle(lettersSoon, lettersPause, 0), holdWake: make(chan struct{}, 1)}
-	r.letters.rest, r.idle.crowd = &r.rest, cfg.Crowd
+	r.letters.rest, r.idle.neighbours = &r.rest, cfg.Neighbours
 	if cfg.Rests {
 		r.idle.pause = restFrom // many may begin at once, and most have nothing to do
 	}

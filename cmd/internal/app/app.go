@@ -56,18 +56,18 @@ type App struct {
 	lifecycle *lifecycle
 	failed    chan error
 
-	service   *pgxpool.Pool
-	publisher *kafka.Publisher
-	originals *dlqkafka.Originals
-	crowd     relay.Crowd
-	engine    *relay.Relay    // nil without the role
-	http      *httpapi.Server // nil without the role
-	services  *Services       // nil where no part needs it
-	fleet     *fleet          // nil without the role relay
-	parts     []part
-	watched   watched
-	kafka     []kgo.Opt         // of every client: TLS and the login
-	schema    []migrations.Part // the parts of it that the database has
+	service    *pgxpool.Pool
+	publisher  *kafka.Publisher
+	originals  *dlqkafka.Originals
+	neighbours relay.Neighbours
+	engine     *relay.Relay    // nil without the role
+	http       *httpapi.Server // nil without the role
+	services   *Services       // nil where no part needs it
+	fleet      *fleet          // nil without the role relay
+	parts      []part
+	watched    watched
+	kafka      []kgo.Opt         // of every client: TLS and the login
+	schema     []migrations.Part // the parts of it that the database has
 	// owners says which sources may write to a topic, as the sources are now.
 	owners atomic.Pointer[func(topic string) []string]
 }
