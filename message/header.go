@@ -39,7 +39,8 @@ const (
 	// HeaderDesk is on dead letters of the relay: the identity of the desk that their source obeys. Absent where it obeys none yet.
 	HeaderDesk = "postrider-desk"
 
-	// HeaderHaltsKey is on dead letters of the relay: true if the event halts its key, whose later events wait, otherwise false.
+	// HeaderHaltsKey is on dead letters of the relay: true if the event halts its key, whose later events wait, otherwise false. It
+	// follows from the settings of the relay when it writes the letter.
 	HeaderHaltsKey = "postrider-halts-key"
 
 	// The rest is on dead letters and, as far as they need it, on records in retry topics of a consumer group. A letter

@@ -3,7 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
-	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/doctor"
@@ -20,17 +21,15 @@ type Examination struct {
 // Examine makes the checks of postrider doctor with connections of its own. A database that does not answer is a finding.
 func Examine(ctx context.Context, c config.Config, e Examination) (doctor.Report, error) {
 	examined := doctor.Config{Settings: c, Pre: e.Pre, Role: e.Role, Connections: Connections(c)}
-	if c.Database.URL == "" && c.HasSources() { // there is no desk
-		r := doctor.Report{ExaminedAt: time.Now()}
-		addSources(ctx, c, nil, &r)
-		return r, nil
-	}
-	pool, err := OpenAny(ctx, c.Database, 2)
-	if err == nil {
-		defer pool.Close()
-		examined.Database = pool
-	} else {
-		examined.DatabaseError = err
+	var pool *pgxpool.Pool
+	if c.Database.URL != "" || !c.HasSources() { // otherwise there is no desk
+		var err error
+		if pool, err = OpenAny(ctx, c.Database, 2); err == nil {
+			defer pool.Close()
+			examined.Database = pool
+		} else {
+			examined.DatabaseError = err
+		}
 	}
 	if len(c.Kafka.Brokers) > 0 {
 		client, err := doctor.OpenKafka(c.Kafka)
@@ -44,6 +43,7 @@ func Examine(ctx context.Context, c config.Config, e Examination) (doctor.Report
 	if !e.Pre {
 		var desk *Services
 		if pool != nil {
+			var err error
 			if desk, err = NewServices(pool, c); err != nil {
 				return doctor.Report{}, err
 			}

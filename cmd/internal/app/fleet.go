@@ -291,12 +291,15 @@ func (f *fleet) take(c config.Config) {
 		notice = "these settings have changed and count after a restart: " + strings.Join(beside, ", ")
 	}
 	f.mu.Lock()
-	same, known := sameSources(f.sources, c.Sources), f.refused == notice
+	same, known, right := sameSources(f.sources, c.Sources), f.refused == notice, f.refused != "" && notice == ""
 	before := f.sources
 	f.sources, f.refused = c.Sources, notice
 	f.mu.Unlock()
 	if notice != "" && !known {
 		f.log.Warn(notice)
+	}
+	if right {
+		f.log.Info("the settings are right again, and count")
 	}
 	if same {
 		return

@@ -182,6 +182,11 @@ func TestSourcesOfOneProcess(t *testing.T) {
 		if reasons[l.Name] = api.OrZero(l.Reason); l.OK != l.Led {
 			t.Errorf("%s: ok %v, led %v", l.Name, l.OK, l.Led)
 		}
+		// What is installed is never taken away: no advice brings the desk into the database of a service.
+		if says := api.OrZero(l.Error); l.Name == "empty" && (!strings.Contains(says, "`postrider migrate up --only outbox --database-url ADDRESS`") ||
+			!strings.Contains(says, "outbox/0001_baseline") || strings.Contains(says, "dlq") || strings.Contains(says, "--migrate")) {
+			t.Errorf("of a database without a schema it says %s", says)
+		}
 	}
 	if want := map[string]string{"orders": "", "billing": "", "gone": "away", "readonly": "read_only", "empty": "schema", "renamed": "name", "twice": ""}; !maps.Equal(reasons, want) {
 		delete(want, "twice") // its database has no name, so that a look alone does not see it

@@ -205,7 +205,7 @@ func TestDatabasePasswordFromAFile(t *testing.T) {
 	u.User = url.UserPassword(user, "of-the-url-and-wrong")
 	c := settings(t, u.String(), broker.Addrs...)
 	c.Database.PasswordFile = filepath.Join(t.TempDir(), "password")
-	if _, err := New(t.Context(), Options{Config: c}); err == nil || !strings.Contains(err.Error(), "database.password_file: the file "+c.Database.PasswordFile+" cannot be read") {
+	if _, err := New(t.Context(), Options{Config: c}); err == nil || !strings.Contains(err.Error(), "password_file: the file "+c.Database.PasswordFile+" cannot be read") {
 		t.Errorf("without the file: %v", err)
 	}
 	putFile(t, c.Database.PasswordFile, []byte("wrong-sentinel"))

@@ -77,16 +77,21 @@ func NewIdentity(ctx context.Context, c config.Config, source, backlog string) (
 	return was, is, err
 }
 
-// ForgetSource says that a source is gone for good. One that the settings name is an error that wraps dlq.ErrSource.
-func ForgetSource(ctx context.Context, c config.Config, desk *Services, source, actor string) (dlq.ForgottenSource, error) {
+// MayForget reports why a source cannot be forgotten. One that the settings name is an error that wraps dlq.ErrSource.
+func MayForget(ctx context.Context, c config.Config, desk *Services, source string) error {
 	if i := slices.IndexFunc(c.Sources, func(s config.Source) bool { return s.Name == source }); i >= 0 {
-		return dlq.ForgottenSource{}, fmt.Errorf("%w: the settings name the source %s at %s; take it out there first, and wait until the running processes have read that", dlq.ErrSource, source, c.Sources[i].Origin())
+		return fmt.Errorf("%w: the settings name the source %s at %s; take it out there first, and wait until the running processes have read that", dlq.ErrSource, source, c.Sources[i].Origin())
 	}
 	known, err := desk.Redriver.KnowsSource(ctx, source)
 	if err == nil && !known {
 		err = fmt.Errorf("%w: the desk knows no source %q", dlq.ErrNotFound, source)
 	}
-	if err != nil {
+	return err
+}
+
+// ForgetSource says that a source is gone for good, if it MayForget.
+func ForgetSource(ctx context.Context, c config.Config, desk *Services, source, actor string) (dlq.ForgottenSource, error) {
+	if err := MayForget(ctx, c, desk, source); err != nil {
 		return dlq.ForgottenSource{}, err
 	}
 	return desk.Redriver.ForgetSource(ctx, source, actor)

@@ -75,7 +75,7 @@ func validate(ctx context.Context, runner *migrations.Runner, log *slog.Logger, 
 	case errors.Is(err, migrations.ErrBehind):
 		return fmt.Errorf("the schema of the database is not ready: %w%s", err, orElse)
 	case err != nil:
-		return fmt.Errorf("check the schema of the database: %w; is postrider_relay granted to the user of database.url? postrider doctor says what is missing", err)
+		return fmt.Errorf("check the schema of the database: %w; run `postrider migrate roles --apply` there, and grant postrider_relay to the login (postrider doctor says what is missing)", err)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func checkRights(ctx context.Context, conn *pgx.Conn, roles []Role) error {
 			return fmt.Errorf("ask the database for the rights of its user: %w", err)
 		}
 		if !may {
-			return fmt.Errorf("%w: the user of database.url may not %s %s, which the role %s needs: grant postrider_relay to it (postrider doctor names all that is missing)", errLacksRights, right, table, role)
+			return fmt.Errorf("%w: the login may not %s %s, which the role %s needs: run `postrider migrate roles --apply` there, and grant postrider_relay to it (postrider doctor names all that is missing)", errLacksRights, right, table, role)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/app"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/cmd/internal/kafkaauth"
+	"github.com/postrider/postrider/cmd/internal/plural"
 	"github.com/postrider/postrider/message"
 )
 
@@ -184,6 +185,9 @@ type validateView struct {
 	Mistakes    []string `json:"mistakes"`
 	Warnings    []string `json:"warnings"`
 	Connections int      `json:"database_connections,omitempty"`
+	// SourceConnections are those to the databases of Sources together.
+	SourceConnections int `json:"source_connections,omitempty"`
+	Sources           int `json:"sources,omitempty"`
 }
 
 func (c *commands) configValidate() *cobra.Command {
@@ -212,7 +216,13 @@ warnings alone it exits with 0.`,
 				view.Mistakes = strings.Split(mistakes.Error(), "\n")
 			} else {
 				view.Warnings = append(view.Warnings, cfg.Warnings()...)
-				view.Connections = app.Connections(cfg)
+				if cfg.Database.URL != "" || !cfg.HasSources() {
+					view.Connections = app.Connections(cfg)
+				}
+				view.Sources = len(cfg.Sources)
+				for _, s := range cfg.Sources {
+					view.SourceConnections += s.Connections
+				}
 			}
 			if err := out.print(c.stdout, view, func(w io.Writer) error { return validateTable(w, view) }); err != nil {
 				return err
@@ -234,7 +244,13 @@ func checkFiles(cfg config.Config) error {
 		_, ofTracing = cfg.Tracing.HeaderMap()
 	}
 	_, ofConsole := cfg.Console.ClientSecret()
-	if err := errors.Join(ofDatabase, ofKafka, ofTracing, ofConsole); err != nil {
+	problems := []error{ofDatabase, ofKafka, ofTracing, ofConsole}
+	for _, s := range cfg.Sources {
+		if _, err := s.Database.Password(); err != nil {
+			problems = append(problems, fmt.Errorf("%s: the source %s: %w", s.Origin(), s.Name, err))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
 		return &usageError{err}
 	}
 	return nil
@@ -244,6 +260,13 @@ func validateTable(w io.Writer, v validateView) error {
 	for _, warning := range v.Warnings {
 		fmt.Fprintf(w, "Warning: %s\n", visible(warning))
 	}
-	_, err := fmt.Fprintf(w, "The settings are right. A process with all roles opens up to %d database connections.\n", v.Connections)
+	text := "The settings are right."
+	if v.Connections > 0 {
+		text += fmt.Sprintf(" A process with all roles opens up to %d database connections.", v.Connections)
+	}
+	if v.Sources > 0 {
+		text += fmt.Sprintf(" One that carries %s opens up to %d to their databases.", plural.Of(v.Sources, "source", "sources"), v.SourceConnections)
+	}
+	_, err := fmt.Fprintln(w, text)
 	return err
 }

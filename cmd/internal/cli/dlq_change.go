@@ -31,7 +31,10 @@ func (c *commands) dlqResolve() *cobra.Command {
 		Long: `Close investigations. A closed one is never opened again; when the same comes back, a new one names it as its
 predecessor. One that was closed as the same before stays as it is, but for --notes and --resolved-by; as something
 else it is refused. Each is closed in a transaction of its own, with its row in the audit log; the first that
-cannot be ends the command. One with a redrive on its way is skipped; then the exit code is 3.`,
+cannot be ends the command. One with a redrive on its way is skipped; then the exit code is 3.
+
+Nothing is sent. If its event halts its key, the key goes on without it, and this cannot be undone; dlq show says
+whether it does, and so does the output. An event of another source lets its key go when the source is told.`,
 		Args:              takes("ID..."),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +54,7 @@ cannot be ends the command. One with a redrive on its way is skipped; then the e
 				if cmd.Flags().Changed("resolved-by") {
 					change.ResolvedBy = &by
 				}
-				views, before, err, skipped := make([]api.Entry, 0, len(ids)), map[uuid.UUID]bool{}, error(nil), error(nil)
+				views, before, err, skipped := make([]api.Entry, 0, len(ids)), map[uuid.UUID]dlq.Entry{}, error(nil), error(nil)
 				for _, id := range ids {
 					var was dlq.Detail
 					if was, err = d.Investigations.Show(ctx, id); err != nil {
@@ -65,7 +68,7 @@ cannot be ends the command. One with a redrive on its way is skipped; then the e
 					} else if err != nil {
 						break
 					}
-					views, before[id] = append(views, api.NewEntry(e)), was.Status != dlq.Pending
+					views, before[id] = append(views, api.NewEntry(e)), was.Entry
 				}
 				if len(views) > 0 { // what was done counts, also when the rest failed
 					if printErr := out.print(c.stdout, api.ListOf(views, ""), func(w io.Writer) error { return resolvedTable(w, views, before) }); err == nil {
@@ -88,13 +91,20 @@ cannot be ends the command. One with a redrive on its way is skipped; then the e
 	return cmd
 }
 
-// resolvedTable lists closed investigations; before says which were closed before the command.
-func resolvedTable(w io.Writer, views []api.Entry, before map[uuid.UUID]bool) error {
+// resolvedTable lists closed investigations, with what became of their keys; before is how they were before the command.
+func resolvedTable(w io.Writer, views []api.Entry, before map[uuid.UUID]dlq.Entry) error {
 	rows := make([][]string, len(views))
 	for i, v := range views {
 		what := "closed now"
-		if before[v.UUID] {
+		switch was := before[v.UUID]; {
+		case was.Status != dlq.Pending:
 			what = "was closed already"
+		case was.KeyHeld == nil:
+			what += "; if its event halts its key in " + v.Source + ", the key goes on without it"
+		case *was.KeyHeld && v.Source != dlq.MainSource:
+			what += "; its key goes on without it when " + v.Source + " is told"
+		case *was.KeyHeld:
+			what += "; its key goes on without it"
 		}
 		rows[i] = []string{v.ID, string(v.Status), value(v.ResolvedBy), moment(value(v.ResolvedAt)), what}
 	}

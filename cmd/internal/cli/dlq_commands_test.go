@@ -25,7 +25,8 @@ func TestCommandsAreAskedOfSources(t *testing.T) {
 	}
 	list := decode[api.EntryList](t, d.run(ExitOK, "dlq list --ascending -o json"))
 	d.run(ExitOK, "dlq requeue "+list.Items[0].ID, "1 on their way, 0 skipped.", "The sources of 1 of them were asked, and have not answered yet")
-	d.run(ExitOK, "dlq resolve "+list.Items[1].ID+" --status cancelled")
+	d.run(ExitOK, "dlq show "+list.Items[1].ID, "Its key", "only orders knows whether its later events wait")
+	d.run(ExitOK, "dlq resolve "+list.Items[1].ID+" --status cancelled", "closed now; if its event halts its key in orders, the key goes on without it")
 	if n := d.ask(`select count(*) from postrider.dlq_command where kind = 'close' and actor like 'cli:%'`); n != "1" {
 		t.Errorf("%s events are closed in their source", n)
 	}

@@ -47,6 +47,7 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 		[2]string{"Status", statusText(e.Status, e.ResolvedBy)},
 		[2]string{"Reason", string(e.Reason)},
 		[2]string{"Topic", e.Topic},
+		[2]string{"Its key", keyHeld(&e)},
 		[2]string{"Dialect", foreign},
 		[2]string{"Error", errorTitle(&e)},
 		[2]string{"", e.ErrorMessage},
@@ -95,6 +96,17 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	}
 	showNext(w, &d)
 	return nil
+}
+
+// keyHeld says that an event halts its key, or that this is not known; empty where it does not.
+func keyHeld(e *dlq.Entry) string {
+	switch {
+	case e.KeyHeld == nil:
+		return "only " + e.Source + " knows whether its later events wait"
+	case *e.KeyHeld:
+		return "is halted: its later events wait"
+	}
+	return ""
 }
 
 // errorTitle is the code of an error with its category.

@@ -8,6 +8,7 @@ import (
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
+	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
 // TestCommandsSayTheSource: tables have a column for it only if they show another source than main, and filters select one.
@@ -39,6 +40,8 @@ func TestCommandsSayTheSource(t *testing.T) {
 	if len(groups.Items) != 2 || groups.Items[0].Source != "orders" {
 		t.Errorf("%+v", groups.Items)
 	}
+	pgtest.Exec(t, d.db.Conn(t), `update postrider.dlq_letter set halts_key = true where source = 'orders' and episode is not null`)
+	d.run(ExitOK, "dlq show "+list.Items[0].ID, "is halted: its later events wait")
 	task := list.Items[1]
 	out := d.run(ExitOK, "dlq show "+task.ID, "Source", "orders", "in the database of the source orders", "postrider dlq resolve "+task.ID)
 	if strings.Contains(out, "postrider task") {
@@ -51,6 +54,8 @@ func TestCommandsSayTheSource(t *testing.T) {
 	if planned.Items != 2 || planned.Scope.Filter.Source != "orders" {
 		t.Errorf("%+v", planned)
 	}
+	d.run(ExitOK, "op show "+planned.UUID.String(), "halting their key: 1,")
+	d.run(ExitOK, "dlq resolve "+list.Items[0].ID, "closed now; its key goes on without it when orders is told")
 	whole := &dlq.Letter{KeyKind: dlq.Reference, Source: "orders", SourceOutboxID: new(int64)}
 	if text := keyText(whole); !strings.Contains(text, "of the source orders, id 0") {
 		t.Errorf("a reference: %s", text)

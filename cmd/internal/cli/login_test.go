@@ -62,7 +62,7 @@ func TestCommandsWithTLSAndALogin(t *testing.T) {
 	run(ExitOK, append([]string{"DATABASE_PASSWORD_FILE=" + right}, both...), "config", "validate")
 	r = run(ExitUsage, []string{"DATABASE_PASSWORD_FILE=" + dir + "/none", "KAFKA_TLS_ENABLED=1", "KAFKA_TLS_CA_FILE=" + right, "TRACING_ENABLED=1", "TRACING_HEADERS_FILE=" + right,
 		"CONSOLE_OIDC_ISSUER=https://login.example.com", "CONSOLE_OIDC_CLIENT_ID=me", "CONSOLE_GROUP_SCOPES=sre=read", "CONSOLE_OIDC_CLIENT_SECRET_FILE=" + dir + "/gone"}, "config", "validate")
-	contains(t, r.stderr, "database.password_file: the file "+dir+"/none cannot be read: no such file", "kafka.tls_ca_file: the file "+right+" has no certificate in PEM",
+	contains(t, r.stderr, "password_file: the file "+dir+"/none cannot be read: no such file", "kafka.tls_ca_file: the file "+right+" has no certificate in PEM",
 		"tracing.headers_file: the file "+right+" is not name=value", "console.oidc_client_secret_file: the file "+dir+"/gone cannot be read")
 	r = run(ExitOK, append([]string{"KAFKA_SASL_PASSWORD=" + password}, login...), "config", "show")
 	contains(t, r.stdout, "kafka.sasl_password ", "xxxxx")

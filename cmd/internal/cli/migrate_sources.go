@@ -96,26 +96,17 @@ func (c *commands) migrateSource(ctx context.Context, all []migrations.Room, s c
 		return nil, err
 	}
 	defer app.Disconnect(ctx, conn)
-	r := c.runner(conn, all, named)
-	if len(named) == 0 {
-		have, err := r.Parts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if len(have) == 0 {
-			r = c.runner(conn, all, []migrations.Part{migrations.PartOutbox})
-		}
-	}
+	r := c.runner(conn, all, named, migrations.WithSource())
 	if again {
 		return r.UpAgain(ctx)
 	}
 	return r.Up(ctx)
 }
 
-func (c *commands) runner(conn *pgx.Conn, all []migrations.Room, named []migrations.Part) *migrations.Runner {
-	return migrations.New(conn, all, migrations.WithOnly(named...), migrations.WithWaiting(func(holder string) {
+func (c *commands) runner(conn *pgx.Conn, all []migrations.Room, named []migrations.Part, more ...migrations.Option) *migrations.Runner {
+	return migrations.New(conn, all, append(more, migrations.WithOnly(named...), migrations.WithWaiting(func(holder string) {
 		fmt.Fprintf(c.stderr, "postrider: waiting for another migration to end: %s\n", visible(holder))
-	}))
+	}))...)
 }
 
 // canCarry reports why the relay of this binary could not carry a source, as `postrider sources` does.

@@ -24,7 +24,8 @@ what is wrong with it, in a word: away, slow, full, read_only, login, rights, co
 version, name, copy, rewound, desk_rewound, identity, forgotten or error. With database.url it also says which
 commands of the desk a source has not answered. Give it the settings of postrider serve (--config FILE).
 
-Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or setting.`,
+Exit codes: 0 all sources can be carried, 1 one cannot, or the desk's database is away, 2 wrong command line or
+setting.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {
@@ -38,20 +39,25 @@ Exit codes: 0 all sources can be carried, 1 one cannot, 2 wrong command line or 
 				return usagef("the settings have no sources; name them in the section sources of the file, or in the folder that its sources_dir names (--config FILE)")
 			}
 			var desk *app.Services
+			var away error // what the desk knows is not known then; its sources are carried all the same
 			if cfg.Database.URL != "" {
 				pool, err := app.OpenPool(cmd.Context(), cfg.Database, 1)
 				if err != nil {
-					return err
-				}
-				defer pool.Close()
-				if desk, err = app.NewServices(pool, cfg); err != nil {
-					return err
+					away = fmt.Errorf("what the desk knows of the sources is not shown: %w", err)
+				} else {
+					defer pool.Close()
+					if desk, err = app.NewServices(pool, cfg); err != nil {
+						return err
+					}
 				}
 			}
 			found := app.LookAtSources(cmd.Context(), cfg, desk)
 			looks := found.Items
 			if err := out.print(c.stdout, found, func(w io.Writer) error { return sourcesTable(w, found) }); err != nil {
 				return err
+			}
+			if away != nil {
+				return away
 			}
 			for _, l := range looks {
 				if !l.OK {
@@ -81,14 +87,14 @@ func sourcesTable(w io.Writer, found api.Sources) error {
 			rows[i] = []string{l.Name, api.OrZero(l.Reason), "", "", "", "", ""}
 			continue
 		}
-		state, oldest := "not led", ""
+		state, leader, oldest := "not led", "", ""
 		if l.Led {
-			state = "led"
+			state, leader = "led", api.OrZero(l.Leader)
 		}
 		if l.OldestDueSeconds > 0 {
 			oldest = time.Duration(l.OldestDueSeconds * float64(time.Second)).Round(time.Second).String()
 		}
-		rows[i] = []string{l.Name, state, api.OrZero(l.Leader), count(l.Pending), count(l.Parked + l.Scheduled + l.Exhausted), count(l.DeadLettered), oldest}
+		rows[i] = []string{l.Name, state, leader, count(l.Pending), count(l.Parked + l.Scheduled + l.Exhausted), count(l.DeadLettered), oldest}
 	}
 	if err := grid(w, []string{"SOURCE", "STATE", "LEADER", "PENDING", "HELD BACK", "DEAD", "OLDEST DUE"}, rows); err != nil {
 		return err

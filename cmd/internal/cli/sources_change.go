@@ -217,7 +217,10 @@ Exit codes: 0 done, 1 failed, 2 wrong command line or setting.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_operator"), func(ctx context.Context, d *app.Services, actor string) error {
-				if err := sure.ask(cmd, fmt.Sprintf("The desk will forget the source %s: its commands are abandoned.", args[0])); err != nil {
+				if err := app.MayForget(ctx, cfg, d, args[0]); err != nil {
+					return noSource(err)
+				}
+				if err := sure.ask(cmd, fmt.Sprintf("The desk will forget the source %s: the commands that it has not answered are abandoned, also if the source comes back.", args[0])); err != nil {
 					return err
 				}
 				done, err := app.ForgetSource(ctx, cfg, d, args[0], actor)

@@ -37,7 +37,19 @@ func TestSources(t *testing.T) {
 		t.Errorf("exit code %d, %+v", r.code, looks)
 	}
 	r = postrider(t, nil, "doctor", "--config", file)
-	contains(t, r.stdout, "SOURCES", "✗ away: away:", "! orders: no relay leads it, 1 events wait", "1 failed")
+	contains(t, r.stdout, "KAFKA", "✗ brokers: kafka.brokers is not set", "SOURCES", "✗ away: away:", "! orders: no relay leads it, 1 events wait", "2 failed")
+	if strings.Contains(r.stdout, "DATABASE") || strings.Contains(r.stdout, "SCHEMA") {
+		t.Errorf("without a desk the doctor speaks of its database: %s", r.stdout)
+	}
+	r = postrider(t, nil, "config", "validate", "--config", file)
+	contains(t, r.stdout, "The settings are right. One that carries 2 sources opens up to 8 to their databases.")
+	// Without the desk's database the sources are looked at all the same.
+	r = postrider(t, nil, "sources", "--config", file, "--database-url", "postgres://u:s3ntinel@127.0.0.1:1/desk?connect_timeout=2")
+	contains(t, r.stdout, "orders", "not led", "1 source of 2 cannot be carried")
+	contains(t, r.stderr, "what the desk knows of the sources is not shown", "127.0.0.1:1/desk")
+	if r.code != ExitFailure || strings.Contains(r.stdout+r.stderr, "s3ntinel") {
+		t.Errorf("without the desk: exit code %d: %s%s", r.code, r.stdout, r.stderr)
+	}
 	if r = postrider(t, nil, "sources"); r.code != ExitUsage {
 		t.Errorf("without sources: exit code %d, %s", r.code, r.stderr)
 	}

@@ -418,7 +418,8 @@ func (c *Config) checkSources(wrong map[string]bool) []error {
 	}
 	at, led := map[string]string{}, map[string]string{}
 	for _, s := range c.Sources {
-		// The one that comes first would have its name written into the database, and a name is never changed.
+		// The one that comes first would have its name written into the database, and a name is never changed. That of database.url is
+		// not compared: a flag or the environment may give a person's address beside the settings of serve.
 		place := s.Database.URL.place()
 		if other := led[place]; other != "" && place != "" && other != s.Name {
 			problems = append(problems, fmt.Errorf("%s: the source %s leads to the database of the source %s; a database is one source", s.origin, s.Name, other))

@@ -129,13 +129,13 @@ func TestSourceMistakes(t *testing.T) {
 // TestPathsInTheFileAreRelativeToIt, wherever the process was started. Those of the environment are relative to where it was.
 func TestPathsInTheFileAreRelativeToIt(t *testing.T) {
 	t.Parallel()
-	folder := writeFiles(t, map[string]string{"a/postrider.yaml": "database: {url: \"postgres://u@db/x\", password_file: desk.password}\nkafka: {tls: true, tls_ca_file: ../ca.pem, sasl: {token_file: /abs/token}}\n"})
+	folder := writeFiles(t, map[string]string{"a/postrider.yaml": "database: {url: \"postgres://u@db/x\", password_file: desk.password}\nkafka: {tls_enabled: true, tls_ca_file: ../ca.pem, tls_cert_file: /abs/cert, tls_key_file: key}\n"})
 	from := From{File: filepath.Join(folder, "a/postrider.yaml")}
 	c, err := Load(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for got, want := range map[string]string{c.Database.PasswordFile: filepath.Join(folder, "a/desk.password"), c.Kafka.TLSCAFile: filepath.Join(folder, "ca.pem"), c.Kafka.SASLTokenFile: "/abs/token"} {
+	for got, want := range map[string]string{c.Database.PasswordFile: filepath.Join(folder, "a/desk.password"), c.Kafka.TLSCAFile: filepath.Join(folder, "ca.pem"), c.Kafka.TLSCertFile: "/abs/cert", c.Kafka.TLSKeyFile: filepath.Join(folder, "a/key")} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

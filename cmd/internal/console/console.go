@@ -173,7 +173,7 @@ func New(cfg Config) (*Console, error) {
 		}
 	}
 	c := &Console{cfg: cfg, log: cfg.Logger.With("component", "console"), table: pages(), pages: renderer, cookies: cookies{own: own}, ended: make(chan struct{})}
-	c.figures = &sampler{api: cfg.API, outbox: cfg.Outbox, investigations: cfg.Investigations, every: cfg.Every, log: c.log, database: cfg.Database, silent: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c.figures = &sampler{api: cfg.API, outbox: cfg.Outbox, investigations: cfg.Investigations, every: cfg.Every, sources: cfg.Sources, log: c.log, database: cfg.Database, silent: make(chan struct{}), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
 	c.cfg.Sessions = promptly{cfg.Sessions, c.figures}
 	c.handler = c.routes()
 	return c, nil

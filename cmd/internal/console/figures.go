@@ -28,6 +28,8 @@ type figures struct {
 	// Own says that they have those of the desk's own database: its outbox, its tasks and the plots. Without them Status has the
 	// operations alone.
 	Own bool
+	// Sources says that the settings may name other databases: Status and the plots say nothing of their outboxes.
+	Sources bool
 	// Status is that of the API.
 	Status api.Status
 	// Causes are groups that are open, the worst first, at most maxCauses; Open is how many there are.
@@ -88,6 +90,7 @@ type sampler struct {
 	outbox         Outbox
 	investigations Investigations
 	every          time.Duration
+	sources        bool // see Config.Sources
 	log            *slog.Logger
 	database       Pinger       // nil for none
 	asking         atomic.Int64 // how many reads wait for the database
@@ -220,7 +223,7 @@ func readerOf(sources access.Sources) access.Actor {
 // read reads the figures of sources.
 func (s *sampler) read(ctx context.Context, sources access.Sources) (*figures, error) {
 	ctx = access.Limited(ctx, readerOf(sources))
-	f := &figures{At: time.Now(), Own: sources.Has(dlq.MainSource)}
+	f := &figures{At: time.Now(), Own: sources.Has(dlq.MainSource), Sources: s.sources}
 	var err error
 	if err := s.readCauses(ctx, f); err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ type frame struct {
 	Name string
 	// Person is who is signed in; nil at the door.
 	Person *access.Session
+	// Sources says that the settings may name other databases than the desk's own.
+	Sources bool
 	// Nav are the pages to go to.
 	Nav [][]navItem
 	// Crumbs lead from the first page to this one. The last has no address.
@@ -54,7 +56,7 @@ type crumb struct{ Name, Path string }
 
 // newFrame is the frame of a page for a person.
 func (c *Console) newFrame(v *visit, p page) *frame {
-	f := &frame{Name: c.cfg.Name, Person: &v.person, Actions: p.actions, Title: p.name, AsOf: time.Now()}
+	f := &frame{Name: c.cfg.Name, Sources: c.cfg.Sources, Person: &v.person, Actions: p.actions, Title: p.name, AsOf: time.Now()}
 	now, since, failed := c.figures.of(v.Context(), v.person.Sources)
 	if now != nil {
 		f.Read = now.At

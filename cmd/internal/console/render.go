@@ -23,7 +23,7 @@ func newRenderer() (*renderer, error) {
 	funcs := template.FuncMap{
 		"count": count, "time": timeTag, "exact": exactTag, "clip": clip, "line": oneLine, "short": short, "otherSource": api.OtherSource, "shortLine": shortLine, "names": func(all []string) string { return strings.Join(all, ", ") }, "withWhole": withWhole, "sentence": sentence,
 		"spark": spark, "bar": bar, "bytes": bytesText, "text": text, "state": groupWords, "status": statusWords, "partition": partitionWords, "lower": strings.ToLower,
-		"dict": dict, "why": whySkipped, "times": timesInWords, "item": itemWords, "withOperation": withOperation, "way": wayName, "deed": deed,
+		"dict": dict, "why": whySkipped, "times": timesInWords, "item": itemWords, "withOperation": withOperation, "way": wayName, "deed": deed, "yes": func(b *bool) bool { return b != nil && *b },
 	}
 	common, err := template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html")
 	if err != nil {

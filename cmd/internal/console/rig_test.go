@@ -75,10 +75,13 @@ func newRigBehind(t testing.TB, flags map[string]string, through func(url string
 	for k, v := range flags {
 		all[k] = v
 	}
+	folder := all["sources_dir"] // which is no flag
+	delete(all, "sources_dir")
 	c, err := config.Load(config.From{Flags: all})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.SourcesDir = folder
 	if r.services, err = app.NewServices(served, c); err != nil {
 		t.Fatal(err)
 	}

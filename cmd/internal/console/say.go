@@ -109,7 +109,11 @@ func sayBurning(f *figures, worst *cause) say {
 			clip(hold.Topic, 120), clip(text(hold.FailureCode), 80), hold.HeldAt.UTC().Format("15:04"), some(hold.Parked, "event that fails", "events that fail"))
 	} else if worst.Parts.Template == "" {
 		s.More += " Nothing is lost: what was given up is kept, and can be sent again."
-		if f.Status.Outbox.HoldCount == 0 {
+		switch {
+		case !f.Own || f.Status.Outbox.HoldCount > 0:
+		case f.Sources:
+			s.More += " No hold is open in the desk’s own database."
+		default:
 			s.More += " No hold is open: all other events go on."
 		}
 	}
@@ -158,7 +162,7 @@ func sayHeld(f *figures) (say, bool) {
 // sayCalm is about nothing, which is what people want to see.
 func sayCalm(f *figures) say {
 	if !f.Own {
-		return say{Mark: "fine", Text: "All is well.", More: "No cause is open at your sources."}
+		return say{Mark: "fine", Text: "No cause is open at your sources.", More: "What waits in their outboxes, and what is held back there, is on the page Sources."}
 	}
 	var arrived float64
 	if n := len(f.Short); n > 0 {
@@ -169,7 +173,10 @@ func sayCalm(f *figures) say {
 		}
 		arrived = float64(sum) / (float64(len(last)) * series.Short.Step().Seconds())
 	}
-	text := "All is well."
+	text, more := "All is well.", "No cause is open, and nothing is held back."
+	if f.Sources {
+		text, more = "No cause is open. Of the desk’s own outbox:", "Nothing is held back in the desk’s own database. The other databases are on the page Sources."
+	}
 	switch {
 	case arrived > 0 && f.Known:
 		half, unit := latencyText(f.Half)
@@ -179,7 +186,7 @@ func sayCalm(f *figures) say {
 	default:
 		text += " No event arrived in the last minute."
 	}
-	return say{Mark: "fine", Text: text, More: "No cause is open, and nothing is held back."}
+	return say{Mark: "fine", Text: text, More: more}
 }
 
 var words = map[string]string{"ms": "milliseconds", "s": "seconds"}

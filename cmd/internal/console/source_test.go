@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
@@ -25,7 +26,12 @@ func TestPagesSayTheSource(t *testing.T) {
 	}
 	other, task := id(0), id(1)
 	b := r.as(access.Admin)
-	b.get("/investigations/"+other).is(t, http.StatusOK).has(t, `source <a href="/investigations?source=stock-2">stock-2</a>`, "<dt>Source</dt><dd>stock-2</dd>")
+	b.get("/investigations/"+other).is(t, http.StatusOK).has(t, `source <a href="/investigations?source=stock-2">stock-2</a>`, "<dt>Source</dt><dd>stock-2</dd>",
+		"whether its later events wait only stock-2 knows", "If its event halts its key in stock-2, the key goes on without it.")
+	for halts, want := range map[string]string{"true": "Nothing is sent. Its key goes on without it. A closed one", "false": "Nothing is sent. A closed one"} {
+		pgtest.Exec(t, r.pool, `update postrider.dlq_letter set halts_key = $1 where letter_id = $2`, halts == "true", letters[0].ID)
+		b.get("/investigations/"+other).has(t, want)
+	}
 	b.get("/causes/"+r.group(other)).is(t, http.StatusOK).has(t, `source <a href="/causes?source=stock-2">stock-2</a>`)
 	for path, without := range map[string]string{"/investigations/" + own: "stock-2", "/causes/" + r.group(own): "source <a", "/investigations/" + task: `href="/tasks/`, "/causes/" + r.group(task): `href="/tasks/`, "/outbox/1007": other} {
 		if page := b.get(path).is(t, http.StatusOK); strings.Contains(page.text, without) {
@@ -48,4 +54,37 @@ func TestPagesSayTheSource(t *testing.T) {
 		t.Errorf("the search leads to %s", to)
 	}
 	b.get("/causes?source=Orders").is(t, http.StatusBadRequest).has(t, "Parameter source is")
+}
+
+// TestPagesSpeakOfTheirOutboxAlone: where the settings name other databases, pages do not say of those what they know of the desk's
+// own outbox. Without other databases they name none.
+func TestPagesSpeakOfTheirOutboxAlone(t *testing.T) {
+	t.Parallel()
+	const all, own = "No hold is open: all other events go on.", "No hold is open in the desk’s own database."
+	for sources, c := range map[bool]struct {
+		flags            map[string]string
+		has, calm, never string
+	}{
+		false: {nil, all, "All is well. No event arrived in the last minute.", "page <a href"},
+		true:  {map[string]string{"sources_dir": t.TempDir()}, own, "Of the desk’s own outbox: No event arrived in the last minute.", all},
+	} {
+		r := newRig(t, c.flags)
+		b := r.as(access.Admin)
+		b.until("/", c.calm)
+		if page := b.get("/outbox").is(t, http.StatusOK); strings.Contains(page.text, `are on the page <a href="/sources">Sources</a>`) != sources {
+			t.Errorf("with other databases %v, the outbox is called %s", sources, excerpt(page.text))
+		}
+		l := dlqtest.Letters(dlqtest.From("stock-2", dlqtest.Event(7, 1)))
+		l[0].LastFailedAt, l[0].DLQRecordAt = time.Now().Add(-time.Minute), time.Now().Add(-time.Minute)
+		if _, err := r.services.Store.RecordLetters(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if page := b.until("/", c.has); strings.Contains(page.text, c.never) {
+			t.Errorf("with other databases %v: %s", sources, excerpt(page.text))
+		}
+		tenant := r.tenant("stock-2")
+		if page := tenant.until("/", "1 event given up"); strings.Contains(page.text, "No hold is open") {
+			t.Errorf("a person of one source reads of holds: %s", excerpt(page.text))
+		}
+	}
 }

@@ -66,8 +66,8 @@ type Report struct {
 type Config struct {
 	// Settings are the settings of the installation. Required.
 	Settings config.Config
-	// Database are connections to the database, any server of it. Nil if there are none; DatabaseError says why.
-	// Required, or DatabaseError.
+	// Database are connections to the database, any server of it. Nil if there are none; DatabaseError says why. Without both
+	// the installation has no desk, and what is about its database is left out.
 	Database      *pgxpool.Pool
 	DatabaseError error
 	// Kafka is a client of the brokers. Defaults to none, which fails.
@@ -232,6 +232,9 @@ func Examine(ctx context.Context, cfg Config) Report {
 		cfg.limits = defaultLimits
 	}
 	p := &patient{Config: cfg, parts: migrations.Parts()}
+	if p.noDesk() {
+		p.parts = []migrations.Part{migrations.PartOutbox}
+	}
 	if cfg.Kafka != nil {
 		p.admin = kadm.NewClient(cfg.Kafka)
 	}
@@ -244,6 +247,9 @@ func Examine(ctx context.Context, cfg Config) Report {
 	r.OK = r.Failed == 0
 	return r
 }
+
+// noDesk reports whether the installation has no database of its own beside those of its sources.
+func (p *patient) noDesk() bool { return p.Database == nil && p.DatabaseError == nil }
 
 func (r *Report) add(f Finding) {
 	r.Findings = append(r.Findings, f)
@@ -268,6 +274,8 @@ func (p *patient) make(ctx context.Context, c check) []result {
 	list := c.needs == theList || c.needs == theTopics || c.needs == theSchemaAndList
 	switch {
 	case p.Pre && (schema || c.group == "schema"), p.lacks(partOf[c.name]):
+		return nil
+	case p.noDesk() && (schema || c.needs == theServer || c.group == "database"):
 		return nil
 	case (schema || c.needs == theServer) && !p.serverReached:
 		return skip("", "the database cannot be asked")

@@ -69,6 +69,8 @@ func describeDatabase(err error) *Error {
 	var refused *pgconn.PgError
 	var network net.Error
 	switch {
+	case errors.As(err, new(*pgconn.ConnectError)): // whatever the server says: a database that takes no connections is away
+		return &Error{Code: Unavailable, Message: "the database is away; try again", Database: true}
 	case errors.As(err, &refused):
 		switch {
 		case strings.HasPrefix(refused.Code, "22"): // data exceptions: NUL characters, numbers out of range
@@ -78,8 +80,6 @@ func describeDatabase(err error) *Error {
 		case slices.Contains([]string{"40001", "40P01", "55P03", "57014"}, refused.Code): // a conflict, a deadlock, a lock, a statement that was cancelled
 			return refuse(Unavailable, "the database is busy; try again")
 		}
-	case errors.As(err, new(*pgconn.ConnectError)):
-		return &Error{Code: Unavailable, Message: "the database is away; try again", Database: true}
 	case errors.Is(err, context.DeadlineExceeded): // a net.Error, too; it says that the request's own time is over
 	case errors.As(err, &network):
 		return &Error{Code: Unavailable, Message: "the database is away; try again", Database: true}

@@ -103,7 +103,7 @@ func (d *Investigations) Change(ctx context.Context, id uuid.UUID, c dlq.Change)
 
 // entry reads one investigation, with its whole snapshot.
 func (d *Investigations) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, err error) {
-	return e, d.readByKey(ctx, fmt.Sprintf("investigation %s", id), func(ctx context.Context, tx pgx.Tx) error {
+	err = d.readByKey(ctx, fmt.Sprintf("investigation %s", id), func(ctx context.Context, tx pgx.Tx) error {
 		var one []dlq.Entry
 		var events []openEvent
 		b := &pgx.Batch{}
@@ -119,6 +119,7 @@ func (d *Investigations) entry(ctx context.Context, id uuid.UUID) (e dlq.Entry, 
 		e = one[0]
 		return err
 	})
+	return e, err
 }
 
 // purgePages is after how many pages of investigations that all hold keys, or are locked by other sessions, a purge by age
