@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider/cmd/internal/api"
+	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
 	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
