@@ -15,6 +15,7 @@ import (
 // wholesome are bodies that would do, if their ids were known: one field of each is made nasty at a time.
 var wholesome = map[string]string{
 	"retryTasks":      `{"ids": ["` + nowhere + `"]}`,
+	"releaseKeys":     `{"ids": ["` + nowhere + `"]}`,
 	"requeue":         `{"ids": ["` + nowhere + `"], "edit": {"payload_text": "x"}}`,
 	"purgeEntries":    `{"ids": ["` + nowhere + `"]}`,
 	"changeEntry":     `{"notes": "x"}`,

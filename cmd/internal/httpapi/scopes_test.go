@@ -96,7 +96,7 @@ func TestWhatNeedsTwoScopes(t *testing.T) {
 func TestRedrivesAreLimitedMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string]string{"http.requests_per_second": "1", "http.request_burst": "50"})
-	costly := []string{"requeue", "purgeEntries", "fetchOriginal", "resolveGroup", "mergeGroup", "splitGroup", "planOperation", "purgeDelivered",
+	costly := []string{"requeue", "releaseKeys", "purgeEntries", "fetchOriginal", "resolveGroup", "mergeGroup", "splitGroup", "planOperation", "purgeDelivered",
 		"redriveEvent", "runDetector", "runArchive", "retryTasks"}
 	ctx, found := access.WithActor(t.Context(), access.Actor{Name: "test"}), 0
 	for _, o := range r.spec.operations {

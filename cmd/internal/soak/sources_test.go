@@ -154,14 +154,15 @@ func TestSourcesKilled(t *testing.T) {
 	})
 }
 
-// termsOf counts the terms of an outbox, and the ones that were handed over, and says of the others how many receipts each has.
-const termsOf = `select count(*) filter (where began), count(*) filter (where began and ended), coalesce(string_agg(term || ': ' || n, ', ') filter (where began and not ended), '')
+// termsOf counts the terms of an outbox, the ones among them in which nothing was done, and the others that were not handed over.
+const termsOf = `select count(*) filter (where began), count(*) filter (where began and not ended and n = 1), count(*) filter (where began and not ended and n > 1)
 	from (select term, count(*) as n, bool_or(note is not distinct from 'began') as began, bool_or(note is not distinct from 'ended') as ended
 		from postrider.outbox_receipt group by term) t`
 
 // TestSourcesRestarted: three processes share many databases, and each in turn is ended by SIGTERM and started again while all of
 // them are written to and the brokers answer. Each source is judged by itself: nothing is lost, no key is out of order, and no
-// record is there twice. Leaderships are handed over, but for one that a busy machine has lost by itself.
+// record is there twice. A term is handed over, unless its process is
+// ended before it has begun to work.
 //
 // It restarts three times, and thirty times in `make soak`.
 func TestSourcesRestarted(t *testing.T) {
@@ -190,27 +191,19 @@ func TestSourcesRestarted(t *testing.T) {
 		if copies := s.drain(); copies > 0 {
 			t.Errorf("%d records are there twice, and nothing was broken", copies)
 		}
-		moved, lost := 0, 0
+		moved, idle := 0, 0
 		for i, w := range s.loads {
-			var terms, handed int
-			var kept string
-			if err := w.Pool.QueryRow(t.Context(), termsOf).Scan(&terms, &handed, &kept); err != nil {
+			var terms, unused, kept int
+			if err := w.Pool.QueryRow(t.Context(), termsOf).Scan(&terms, &unused, &kept); err != nil {
 				t.Fatal(err)
 			}
-			if moved += terms - 1; handed < terms {
-				lost += terms - handed
-				t.Logf("source %d was led %d times and handed over %d times; the other terms, with their receipts: %s", i, terms, handed, kept)
+			if moved, idle = moved+terms-1, idle+unused; kept > 0 {
+				t.Errorf("source %d was led %d times, and %d terms that did something were not handed over; the processes warned:\n%s", i, terms, kept, s.warnings())
 			}
 		}
 		if moved < restarts {
 			t.Errorf("%d restarts moved %d leaders: the run says little", restarts, moved)
 		}
-		if lost > 0 {
-			t.Logf("%d leaderships were not handed over; the processes warned:\n%s", lost, s.warnings())
-		}
-		if lost > moved/2 {
-			t.Errorf("%d of %d leaderships were not handed over", lost, moved)
-		}
-		t.Logf("%d restarts within %v moved %d leaders, %d of them without being handed over", restarts, took.Round(time.Second), moved, lost)
+		t.Logf("%d restarts within %v moved %d leaders; %d terms ended before they had begun to work", restarts, took.Round(time.Second), moved, idle)
 	})
 }
