@@ -108,6 +108,15 @@ func letterAt(e *Event, source, desk, topic string, halts bool, fits fit) Messag
 	if desk != "" {
 		add(message.HeaderDesk, desk)
 	}
+	if e.Wired {
+		add(message.HeaderWire, message.WireDebezium)
+	}
+	if e.Partition != nil {
+		add(message.HeaderPartition, strconv.Itoa(int(*e.Partition)))
+	}
+	if !e.Timestamp.IsZero() {
+		add(message.HeaderTimestamp, stamp(e.Timestamp))
+	}
 	if e.TaskUUID != uuid.Nil {
 		add(message.HeaderTaskUUID, e.TaskUUID.String())
 	}

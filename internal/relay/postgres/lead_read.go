@@ -28,6 +28,7 @@ const (
 	aboutDetails
 	aboutTask
 	aboutRedrive
+	aboutPlaced
 	aboutSize // this bit and all above it
 )
 
@@ -98,6 +99,25 @@ type logRows struct {
 	filled   int
 }
 
+// placed reads the partition and the timestamp of an event, which stand behind its headers, and returns these.
+func placed(place []byte, e *relay.Event) (headers []byte, err error) {
+	var parts [3]json.RawMessage
+	var at *int64
+	if err := json.Unmarshal(place, &parts); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(parts[1], &e.Partition); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(parts[2], &at); err != nil {
+		return nil, err
+	}
+	if at != nil {
+		e.Timestamp = time.UnixMicro(*at)
+	}
+	return parts[0], nil
+}
+
 // createdAt is when an event was written, as its id says: a UUID of version 7 begins with that, in milliseconds.
 func createdAt(id uuid.UUID) time.Time {
 	if id.Version() != 7 {
@@ -137,8 +157,15 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		e.ID, e.EventID, e.Topic = id, uuid.UUID(v[readEventID]), topic
 		e.Key, e.Payload, e.CreatedAt = bytes.copyOf(v[readKey]), bytes.copyOf(v[readPayload]), createdAt(e.EventID)
 		e.Delayed, e.OfTask, e.Redriven = about&aboutDelayed != 0, about&aboutTask != 0, about&aboutRedrive != 0
-		if h := v[readHeaders]; len(h) > 2 { // most have none
-			e.Headers = bytes.copyOf(h)
+		headers := v[readHeaders]
+		if about&aboutPlaced != 0 {
+			var err error
+			if headers, err = placed(headers, e); err != nil {
+				return fmt.Errorf("read where event %d goes: %w", id, err)
+			}
+		}
+		if len(headers) > 2 { // most have none
+			e.Headers = bytes.copyOf(headers)
 		}
 		f.sizes = append(f.sizes, about/aboutSize)
 		if about&aboutDetails != 0 {
