@@ -89,11 +89,14 @@ func (x *encoder) message(e *Event, w *wire.Rule) (Message, *Outcome) {
 		}
 	}
 	if w != nil {
-		rec, err := w.Record(e.Key, e.Payload, hs)
-		if err != nil {
-			return m, &Outcome{Class: Permanent, Code: CodeInvalidWire, Message: err.Error()}
+		m.Headers = hs
+		if !e.asSent() {
+			rec, err := w.Record(e.Key, e.Payload, hs)
+			if err != nil {
+				return m, &Outcome{Class: Permanent, Code: CodeInvalidWire, Message: err.Error()}
+			}
+			m.Key, m.Value, m.Headers = rec.Key, rec.Value, rec.Headers
 		}
-		m.Key, m.Value, m.Headers = rec.Key, rec.Value, rec.Headers
 		if !slices.ContainsFunc(m.Headers, func(h message.Header) bool { return h.Name == wire.HeaderID }) {
 			m.Headers = slices.Insert(m.Headers, 0, message.Header{Name: wire.HeaderID, Value: x.id(identity)})
 		}

@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,6 +95,18 @@ func (e *Event) isOn(partition, partitions int32, partitionOf func(e *Event, n i
 
 // goesAnywhere reports whether the event may go to any partition.
 func (e *Event) goesAnywhere() bool { return e.Key == nil && e.Partition == nil }
+
+// asSent reports whether key, value and headers are those of a record that a consumer gave up: they have been through the
+// wire of the topic before.
+func (e *Event) asSent() bool {
+	if !e.Redriven {
+		return false
+	}
+	hs, _ := message.ReadableHeaders(e.Headers) // the readable ones
+	return slices.ContainsFunc(hs, func(h message.Header) bool {
+		return h.Name == message.HeaderRedriveFor || h.Name == message.HeaderRedriveOf && strings.HasPrefix(string(h.Value), "record:")
+	})
+}
 
 // HasKey reports whether the event has a key and therefore an order.
 func (e *Event) HasKey() bool { return e.Key != nil }

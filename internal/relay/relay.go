@@ -226,7 +226,7 @@ func (r *Relay) settings(topic string) *TopicSettings {
 // partitionOf returns on which of n partitions the key of an event is, as it is sent.
 func (r *Relay) partitionOf(e *Event, n int32) int32 {
 	key := e.Key
-	if w := r.settings(e.Topic).Wire; w != nil {
+	if w := r.settings(e.Topic).Wire; w != nil && !e.asSent() {
 		if sent, err := w.RecordKey(key); err == nil { // with an error the event is not sent
 			key = sent
 		}

@@ -58,6 +58,24 @@ func TestWireOfARedrive(t *testing.T) {
 	}
 }
 
+// TestWireOfAConsumersLetter: what a consumer gave up is sent again as the consumer had it, and not through the wire a second
+// time; a redrive of what the relay gave up goes through it.
+func TestWireOfAConsumersLetter(t *testing.T) {
+	t.Parallel()
+	const first = "00000000-0000-0000-0000-000000000001"
+	for headers, sent := range map[string]bool{
+		`[["id","x"],["postrider-redrive-of","record:orders/0/7@1"]]`:                                     true,
+		`[["id","x"],["postrider-redrive-of","event:` + first + `"],["postrider-redrive-for","billing"]]`: true,
+		`[["id","x"],["postrider-redrive-of","event:` + first + `"]]`:                                     false,
+	} {
+		e := with(keyed(7, `"o-1"`), func(e *Event) { e.Redriven, e.Payload, e.Headers = true, []byte(`{"a":2.5}`), []byte(headers) })
+		m, o := newEncoder("", 1).message(&e, wireOf(t))
+		if o != nil || (string(m.Key) == `"o-1"`) != sent || string(m.Value) != `{"a":2.5}` || string(m.Headers[0].Value) != "x" {
+			t.Errorf("%s: key %s, value %s, headers %q, %v", headers, m.Key, m.Value, describeHeaders(m.Headers), o)
+		}
+	}
+}
+
 // TestWireOfAnOrdinaryEvent: a service that writes to the outbox itself need not know of the wire. Consumers find the id where
 // they look for it.
 func TestWireOfAnOrdinaryEvent(t *testing.T) {

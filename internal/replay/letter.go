@@ -135,7 +135,7 @@ func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Ti
 		v.skip = SourceTopic
 	case unreadable:
 		v.skip = UnreadableHeaders
-	case o.To == ToOriginal && l.Dialect == dlq.DialectPostrider && valueOf(r, message.HeaderWire) != "":
+	case target == l.OriginTopic && l.Dialect == dlq.DialectPostrider && valueOf(r, message.HeaderWire) != "":
 		v.skip = Wired
 	case l.Hops >= o.MaxHops:
 		v.skip = TooManyHops
@@ -144,7 +144,7 @@ func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Ti
 			ID: relay.MessageID{EventID: recordID(r)}, Topic: target, Key: l.Key, Value: l.Payload,
 			Headers: headersOf(&l, replayID(l.ID, target, label)),
 		}
-		if o.To == ToOriginal && l.Dialect == dlq.DialectPostrider { // another topic has partitions of its own
+		if target == l.OriginTopic && l.Dialect == dlq.DialectPostrider { // another topic has partitions of its own
 			if n, err := strconv.ParseInt(valueOf(r, message.HeaderPartition), 10, 32); err == nil && n >= 0 {
 				v.message.Partition = new(int32(n))
 			}

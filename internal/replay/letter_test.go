@@ -69,6 +69,7 @@ func TestJudge(t *testing.T) {
 		"unreadable headers":  {record: set(event, message.HeaderInvalidHeaders, `{"a": 1}`), skip: UnreadableHeaders},
 		"repaired":            {record: set(event, message.HeaderInvalidHeaders, `{"a": 1}`), change: func(o *Options) { o.Repair = &dlq.Repair{None: true} }, target: "orders"},
 		"wired":               {record: set(event, message.HeaderWire, message.WireDebezium), skip: Wired},
+		"wired, by its name":  {record: set(event, message.HeaderWire, message.WireDebezium), change: func(o *Options) { o.To = "orders" }, skip: Wired},
 		"wired, to a topic":   {record: set(event, message.HeaderWire, message.WireDebezium), change: func(o *Options) { o.To = "sandbox" }, target: "sandbox"},
 		"of another program":  {record: set(foreign(1, nil), message.HeaderInvalidHeaders, `{"a": 1}`), target: "payments"},
 		"hops that are none":  {record: set(event, message.HeaderHops, "-9 \x1b[2J"), target: "orders"},

@@ -11,7 +11,7 @@ const (
 	differsStops   = "Debezium stops here: an integer beyond 64 bits, an array as the whole payload, or an array whose parts have different types"
 	differsLoses   = "Debezium loses values here: objects of an array have members of one name and different types"
 	differsOrder   = "Debezium orders the members of unlike objects in an array anew at each start; here they have the order in which they come first"
-	differsLarge   = "Debezium makes more than 32 MiB of this payload: objects of an array have many members that the others lack"
+	differsLarge   = "this payload is too large to be expanded here: it has more than a million values, or more than 32 MiB come of it"
 	differsNotNull = "Debezium stops: the column may not be null, and is"
 )
 
@@ -34,7 +34,10 @@ func (r *Rule) expand(payload string) expanded {
 		return expanded{}
 	}
 	n, end, err := parse(payload)
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return expanded{raw: payload, differs: differsLarge}
+	case err != nil:
 		return expanded{}
 	}
 	x := infer{nulls: r.NullFields == OptionalBytes, empty: r.EmptyArrays == OptionalString, paths: r.Value == JSONWithSchemas}

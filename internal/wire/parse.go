@@ -37,14 +37,18 @@ const (
 	maxNameBytes   = 50_000
 )
 
+// maxValues bounds the values of a payload that is expanded: each takes about a hundred bytes of memory.
+const maxValues = 1 << 20
+
 var errNotJSON = errors.New("this is not JSON")
 
 // parser reads JSON as Jackson does by default. Package encoding/json keeps neither the order of members nor lone halves of
 // surrogate pairs.
 type parser struct {
-	s     string
-	at    int
-	depth int
+	s      string
+	at     int
+	depth  int
+	values int
 }
 
 // parse reads the value with which a text begins, and returns where it ends: Jackson does not look at what follows. Of
@@ -72,6 +76,9 @@ func (p *parser) next(c byte) bool {
 }
 
 func (p *parser) value() (node, error) {
+	if p.values++; p.values > maxValues {
+		return node{}, errTooLarge
+	}
 	p.space()
 	if p.at == len(p.s) {
 		return node{}, errNotJSON

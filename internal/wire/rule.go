@@ -65,11 +65,14 @@ type Rule struct {
 	SchemaName string
 }
 
+// parts are what a converter writes, in the words of the settings.
+var parts = [...]string{"key", "value"}
+
 // Validate returns an error that names what is wrong with the rule, and sets defaults.
 func (r *Rule) Validate() error {
-	for what, c := range map[string]Converter{"key": r.Key, "value": r.Value} {
+	for i, c := range []Converter{r.Key, r.Value} {
 		if !slices.Contains(Converters(), c) {
-			return fmt.Errorf("%s is %q, it must be one of string, json, json_with_schemas and bytes", what, c)
+			return fmt.Errorf("%s is %q, it must be one of string, json, json_with_schemas and bytes", parts[i], c)
 		}
 	}
 	writesJSON := r.Value == JSON || r.Value == JSONWithSchemas
@@ -107,12 +110,10 @@ func (r *Rule) Validate() error {
 		}
 		names[f.Name] = true
 	}
-	for what, c := range map[string]struct {
-		converter Converter
-		t         Type
-	}{"key": {r.Key, r.KeyType}, "value": {r.Value, r.ValueType}} {
-		if (c.converter == Bytes) != (c.t.kind == kindBytes) && (c.converter == Bytes || c.converter == String) {
-			return fmt.Errorf("%s_type is %s, which %s: %s does not write", what, c.t, what, c.converter)
+	for i, t := range []Type{r.KeyType, r.ValueType} {
+		c := []Converter{r.Key, r.Value}[i]
+		if (c == Bytes) != (t.kind == kindBytes) && (c == Bytes || c == String) {
+			return fmt.Errorf("%s_type is %s, which %s: %s does not write", parts[i], t, parts[i], c)
 		}
 	}
 	return nil
@@ -128,10 +129,10 @@ func defaultType(c Converter, name string) Type {
 
 // String shows the rule in one line, in the form of the settings.
 func (r *Rule) String() string {
-	parts := []string{"key: " + string(r.Key), "value: " + string(r.Value)}
+	keys := []string{"key: " + string(r.Key), "value: " + string(r.Value)}
 	add := func(use bool, text string) {
 		if use {
-			parts = append(parts, text)
+			keys = append(keys, text)
 		}
 	}
 	add(r.KeyType != defaultType(r.Key, "string"), fmt.Sprintf("key_type: %s", r.KeyType))
@@ -146,5 +147,5 @@ func (r *Rule) String() string {
 	}
 	add(len(fields) > 0, "envelope: ["+strings.Join(fields, ", ")+"]")
 	add(r.SchemaName != "", "schema_name: "+r.SchemaName)
-	return "{" + strings.Join(parts, ", ") + "}"
+	return "{" + strings.Join(keys, ", ") + "}"
 }

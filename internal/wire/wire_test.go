@@ -87,6 +87,7 @@ func TestLargePayloads(t *testing.T) {
 		"long paths":               {payload: deep + `{}` + strings.Repeat("}", 100), large: true, schemas: true},
 		"long paths, no schemas":   {payload: deep + `{}` + strings.Repeat("}", 100)},
 		"too deep":                 {payload: `{"a":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`},
+		"many values":              {payload: `{"a":[0` + strings.Repeat(",0", maxValues) + `]}`, large: true},
 		"arrays that do not end":   {payload: `{"a":` + strings.Repeat("[", size)},
 	} {
 		r := ruleOf(t, Rule{Key: String, Value: map[bool]Converter{true: JSONWithSchemas, false: JSON}[c.schemas], Expand: true})
@@ -103,7 +104,7 @@ func TestLargePayloads(t *testing.T) {
 	}
 }
 
-// TestDoubles: each number is written with the digits of which there are fewest, and is the same when it is read.
+// TestDoubles: each number is written with the fewest digits, and is the same when it is read.
 func TestDoubles(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[float64]string{0: "0.0", math.Copysign(0, -1): "-0.0", 1: "1.0", -2.5: "-2.5", 0.001: "0.001", 0.00099: "9.9E-4", 9999999: "9999999.0", 1e7: "1.0E7",
@@ -149,7 +150,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// FuzzRecord: whatever a payload has, the value is JSON, and the same each time.
+// FuzzRecord: the value of any payload is JSON, and the same each time.
 func FuzzRecord(f *testing.F) {
 	for _, s := range []string{`{"a":[{"b":1},{"c":[1,2]}],"d":"\ud83d"}`, `[[],[1]]`, "{\"\xed\xa0\xbd\":\"\xff\"}", `{"a":1e999}`, ` {}`, `{"a":`, `"x"`} {
 		f.Add(s, s)

@@ -69,8 +69,8 @@ func (f *fileReader) wireText(what string, value *yaml.Node) string {
 }
 
 func (f *fileReader) wireBool(what string, value *yaml.Node) bool {
-	text := f.wireText(what, value)
-	if text != "true" && text != "false" {
+	text, wrong := "", len(f.problems)
+	if text = f.wireText(what, value); len(f.problems) == wrong && text != "true" && text != "false" {
 		f.problem(value, "%s must be true or false", what)
 	}
 	return text == "true"

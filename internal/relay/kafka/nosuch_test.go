@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/postrider/postrider/internal/relay"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
@@ -28,7 +31,7 @@ func TestChosenPartition(t *testing.T) {
 		for n := range int32(4) {
 			ms = append(ms, on(n, messageOf(topic, "k", fmt.Sprintf("keyed-%d", n))), on(n, messageOf(topic, "", fmt.Sprintf("free-%d", n))))
 		}
-		at := time.UnixMilli(1600000000123)
+		at, began := time.UnixMilli(1600000000123), time.Now().Truncate(time.Millisecond)
 		for i := range ms {
 			ms[i].Timestamp = at.Add(-time.Duration(i) * time.Hour)
 		}
@@ -50,11 +53,24 @@ func TestChosenPartition(t *testing.T) {
 				t.Errorf("%s-%s is on partition %d", kind, n, r.Partition)
 			}
 			i := slices.IndexFunc(ms, func(m relay.Message) bool { return string(m.Value) == string(r.Value) })
-			if want := ms[i].Timestamp; !want.IsZero() && !r.Timestamp.Equal(want) || want.IsZero() && time.Since(r.Timestamp) > time.Hour {
+			if want := ms[i].Timestamp; !want.IsZero() && !r.Timestamp.Equal(want) || want.IsZero() && r.Timestamp.Before(began) {
 				t.Errorf("%s has the timestamp %v, want %v", r.Value, r.Timestamp, want)
 			}
 		}
 	})
+}
+
+// TestTimestampThatIsRefused: a timestamp that its writer chose is refused for good; one of the relay's clock is tried again.
+func TestTimestampThatIsRefused(t *testing.T) {
+	t.Parallel()
+	b := kafkatest.Kfake(t)
+	topic := b.Topic(t, 1, nil)
+	fault(b, kmsg.Produce, topic, kerr.InvalidTimestamp, -1)
+	p := newPublisher(t, b, nil)
+	chosen := messageOf(topic, "", "chosen")
+	chosen.Timestamp = time.UnixMilli(1600000000123)
+	wantOutcomes(t, publish(t, p, chosen), "permanent INVALID_TIMESTAMP")
+	wantOutcomes(t, publish(t, p, messageOf(topic, "", "plain")), "record INVALID_TIMESTAMP")
 }
 
 // TestPartitionThatWasAdded: a writer chooses a partition that was added a moment ago. The client knows the topic without it,

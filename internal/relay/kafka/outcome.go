@@ -27,6 +27,9 @@ func (p *Publisher) read(b *batch, ms []relay.Message, send []int, out []relay.O
 		} else {
 			out[i] = p.outcome(at.err)
 			out[i].Partition, out[i].Partitions = at.partition, at.partitions
+			if !ms[i].Timestamp.IsZero() && errors.Is(at.err, kerr.InvalidTimestamp) {
+				out[i].Class = relay.Permanent // no clock is wrong: the writer chose it
+			}
 			if !complete {
 				strip(&b.records[n])
 				clear(own)
