@@ -31,6 +31,13 @@ comment on domain postrider.outbox_kind is 'What the payload is about: event, a 
 create domain postrider.outbox_max_attempts as integer constraint outbox_event_max_attempts_positive check (value > 0);
 comment on domain postrider.outbox_max_attempts is 'Attempts before an event is given up, at least 1.';
 
+create domain postrider.outbox_partition as integer constraint outbox_event_partition_valid check (value >= 0);
+comment on domain postrider.outbox_partition is 'A partition of a Kafka topic, from 0.';
+
+create domain postrider.outbox_timestamp as timestamptz
+    constraint outbox_event_timestamp_range check (value >= '1970-01-01 00:00:00+00' and value < '9999-12-31 00:00:00+00');
+comment on domain postrider.outbox_timestamp is 'The timestamp of a Kafka record, which counts milliseconds from 1970. To 9999-12-30, as for available_at.';
+
 -- A sequence, because its value belongs to no transaction: every session sees the arming at once. Arming waits for
 -- no session, blocks none and leaves no dead row. Reading the value is one call of a built-in function.
 create sequence postrider.outbox_notifier as bigint minvalue -9223372036854775807 start with 1;
@@ -57,7 +64,9 @@ create table postrider.outbox_event (
     payload         postrider.outbox_payload,
     headers         postrider.outbox_headers not null default '{}',
     kind            postrider.outbox_kind not null default 'event',
-    idempotency_key text
+    idempotency_key text,
+    partition       postrider.outbox_partition,
+    timestamp       postrider.outbox_timestamp
 );
 comment on table postrider.outbox_event is
 'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when they are no longer needed, deleted; nothing updates them. outbox_receipt says how far the log was read. outbox_exception has the events that did not simply go. v_outbox_event shows the whole to people.';
@@ -73,6 +82,8 @@ comment on column postrider.outbox_event.payload is 'Kafka value, exact bytes. N
 comment on column postrider.outbox_event.headers is 'Kafka headers; see the domain outbox_headers.';
 comment on column postrider.outbox_event.kind is 'event, task or redrive; see the domain outbox_kind.';
 comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it. Of a task''s dead letter its letter_id.';
+comment on column postrider.outbox_event.partition is 'Kafka partition; null leaves it to the key. An event for a partition that its topic does not have is given up.';
+comment on column postrider.outbox_event.timestamp is 'Timestamp of the Kafka record, of which Kafka keeps milliseconds; null is the time when it is sent.';
 
 -- An append-only table is vacuumed for its visibility map and frozen once: in small pieces.
 alter table postrider.outbox_event set (
@@ -224,6 +235,8 @@ create table postrider.outbox_exception (
     task_uuid        uuid,
     idempotency_key  text,
     created_at       timestamptz,
+    partition        integer,
+    timestamp        timestamptz,
     constraint outbox_exception_consistent check (
         (state = 'parked') = (hold_id is not null) and (state <> 'scheduled' or next_attempt_at is not null)
         and (state not in ('exhausted', 'dead_lettered') or copied))
@@ -258,6 +271,8 @@ comment on column postrider.outbox_exception.headers is 'outbox_event.headers, w
 comment on column postrider.outbox_exception.task_uuid is 'outbox_event.task_uuid, where copied.';
 comment on column postrider.outbox_exception.idempotency_key is 'outbox_event.idempotency_key, where copied.';
 comment on column postrider.outbox_exception.created_at is 'outbox_event.created_at, where copied.';
+comment on column postrider.outbox_exception.partition is 'outbox_event.partition, where copied.';
+comment on column postrider.outbox_exception.timestamp is 'outbox_event.timestamp, where copied.';
 create index outbox_exception_parked on postrider.outbox_exception (hold_id, id) where hold_id is not null;
 comment on index postrider.outbox_exception_parked is 'What waits behind a hold, in the order in which it comes back.';
 create index outbox_exception_scheduled on postrider.outbox_exception (next_attempt_at, id) where state = 'scheduled';

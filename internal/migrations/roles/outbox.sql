@@ -5,7 +5,7 @@
 grant execute on function postrider.outbox_publish(text, text, jsonb, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, text, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
 grant execute on function postrider.outbox_publish_bytes(text, bytea, bytea, jsonb, text, timestamptz, uuid) to postrider_writer;
-grant insert (topic, key, payload, headers, available_at, task_uuid) on postrider.outbox_event to postrider_writer;
+grant insert (topic, key, payload, headers, available_at, task_uuid, partition, timestamp) on postrider.outbox_event to postrider_writer;
 -- An insert reads it. PUBLIC has this right, unless a restore or an administrator took it away.
 grant select on sequence postrider.outbox_notifier to postrider_writer;
 
