@@ -161,6 +161,15 @@ func (a *Adopter) Adopt(ctx context.Context, table string, w Wish) error {
 	})
 }
 
+// ShowRemoval returns what Remove would do, as a script.
+func (a *Adopter) ShowRemoval(ctx context.Context, table string) (string, error) {
+	t, err := FindTable(ctx, a.Conn, table)
+	if err != nil {
+		return "", err
+	}
+	return "begin;\nset local lock_timeout = '2s';\n" + t.removal() + "commit;\n", nil
+}
+
 // Remove ends the forwarding of a table. Events that were made stay.
 func (a *Adopter) Remove(ctx context.Context, table string) error {
 	return a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
@@ -236,7 +245,7 @@ func (a *Adopter) once(ctx context.Context, table string, do func(pgx.Tx, *Table
 	if timeout == 0 {
 		timeout = 2 * time.Second
 	}
-	if _, err := tx.Exec(ctx, "select set_config('lock_timeout', $1, true)", fmt.Sprintf("%dms", timeout.Milliseconds())); err != nil {
+	if _, err := tx.Exec(ctx, "select set_config('lock_timeout', $1, true)", fmt.Sprintf("%dms", max(1, timeout.Milliseconds()))); err != nil {
 		return err
 	}
 	t, err := FindTable(ctx, tx, table)

@@ -31,7 +31,9 @@ const readForward = `select definition, mode, prefix, coalesce(slot, ''), coales
 from postrider.outbox_forward where source_table = $1`
 
 // Read returns how a table is forwarded; nil where it is not.
-func Read(ctx context.Context, db querier, table string) (*Forward, error) { return read(ctx, db, table, readForward) }
+func Read(ctx context.Context, db querier, table string) (*Forward, error) {
+	return read(ctx, db, table, readForward)
+}
 
 func read(ctx context.Context, db querier, table, sql string) (*Forward, error) {
 	f := &Forward{Table: table}
