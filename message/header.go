@@ -76,6 +76,10 @@ const (
 	HeaderInvalidHeaders = "postrider-invalid-headers"
 	// HeaderCreatedAt is when the event was written.
 	HeaderCreatedAt = "postrider-created-at"
+	// HeaderPartition and HeaderTimestamp are the partition and the timestamp that the event's writer chose for its record;
+	// absent where the writer chose none.
+	HeaderPartition = "postrider-partition"
+	HeaderTimestamp = "postrider-timestamp"
 	// HeaderTaskUUID is the linked task; absent when there is none.
 	HeaderTaskUUID = "postrider-task-uuid"
 

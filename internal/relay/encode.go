@@ -57,7 +57,7 @@ const idBytes = 36
 func (x *encoder) message(e *Event) (Message, *Outcome) {
 	m := Message{
 		ID:    MessageID{Source: x.name, EventID: e.EventID, Episode: e.Episode},
-		Topic: e.Topic, Key: e.Key, Value: e.Payload,
+		Topic: e.Topic, Key: e.Key, Value: e.Payload, Partition: e.Partition, Timestamp: e.Timestamp,
 	}
 	if e.Topic != x.topic || x.topic == "" {
 		if err := message.ValidTopic(e.Topic); err != nil {

@@ -38,6 +38,10 @@ type Event struct {
 	Key, Payload []byte
 	// Headers is the stored JSON; message.ParseHeaders reads it.
 	Headers []byte
+	// Partition is the one that the writer chose; nil leaves it to the key.
+	Partition *int32
+	// Timestamp is what the writer wants the record to have; zero is the time when it is sent.
+	Timestamp time.Time
 	// Attempts counts failed attempts that were the event's own fault.
 	Attempts int
 	// MaxAttempts is the event's own limit, or that of its task's template; 0 takes the relay's.
@@ -73,6 +77,20 @@ func (e *Event) keepsHeader(name string) bool {
 	}
 	return false
 }
+
+// isOn reports whether the event goes to this partition of a topic that has so many.
+func (e *Event) isOn(partition, partitions int32, partitionOf func(key []byte, n int32) int32) bool {
+	switch {
+	case e.Partition != nil:
+		return *e.Partition == partition
+	case e.Key != nil:
+		return partitionOf(e.Key, partitions) == partition
+	}
+	return false
+}
+
+// goesAnywhere reports whether the event may go to any partition.
+func (e *Event) goesAnywhere() bool { return e.Key == nil && e.Partition == nil }
 
 // HasKey reports whether the event has a key and therefore an order.
 func (e *Event) HasKey() bool { return e.Key != nil }

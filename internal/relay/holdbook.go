@@ -103,7 +103,8 @@ func (b *holdBook) partition(topic string, n, of int32) *Hold {
 
 // each calls f with the holds that bear on an event, until it returns false. The hold of its key comes first, because an
 // event that waits for its key would be a probe of its topic that cannot go. While a topic that grew has holds from before,
-// a key is in one partition by the old number of them and in one by the new. An event without a key goes to any partition.
+// a key is in one partition by the old number of them and in one by the new. An event without a key goes to any partition,
+// unless its writer chose one.
 func (b *holdBook) each(e *Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) {
 	if len(b.bySubject) == 0 {
 		return
@@ -121,11 +122,11 @@ func (b *holdBook) each(e *Event, partition func(key []byte, n int32) int32, f f
 
 // eachPartition calls f with the holds of an event's partition, and reports whether all of them returned true.
 func (b *holdBook) eachPartition(e *Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) bool {
-	if e.Key == nil {
+	if e.goesAnywhere() {
 		return true
 	}
 	for _, h := range b.partitions[e.Topic] {
-		if partition(e.Key, h.Partitions) == h.Partition && !f(h) {
+		if e.isOn(h.Partition, h.Partitions, partition) && !f(h) {
 			return false
 		}
 	}

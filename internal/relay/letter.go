@@ -107,6 +107,12 @@ func letterAt(e *Event, source, desk, topic string, fits fit) Message {
 	if desk != "" {
 		add(message.HeaderDesk, desk)
 	}
+	if e.Partition != nil {
+		add(message.HeaderPartition, strconv.Itoa(int(*e.Partition)))
+	}
+	if !e.Timestamp.IsZero() {
+		add(message.HeaderTimestamp, stamp(e.Timestamp))
+	}
 	if e.TaskUUID != uuid.Nil {
 		add(message.HeaderTaskUUID, e.TaskUUID.String())
 	}

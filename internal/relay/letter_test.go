@@ -53,6 +53,10 @@ func TestLetterSaysWhatHappened(t *testing.T) {
 			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, task}},
 		"whole, without a task": {func(e *Event) { e.TaskUUID = uuid.Nil }, whole, `"k"`, `"payload"`, own,
 			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`}},
+		"whole, with a partition and a timestamp of its writer's": {func(e *Event) {
+			e.Partition, e.Timestamp, e.TaskUUID = new(int32(0)), time.UnixMilli(1), uuid.Nil
+		}, whole, `"k"`, `"payload"`, own,
+			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="7"`, `postrider-partition="0"`, `postrider-timestamp="1970-01-01T00:00:00.001Z"`}},
 		"whole, empty": {func(e *Event) { e.Key, e.Payload = []byte{}, []byte{} }, whole, `""`, `""`, own,
 			[]string{`postrider-payload="inline"`, `postrider-payload-bytes="0"`, task}},
 		"tombstone without a key": {func(e *Event) { e.Key, e.Payload = nil, nil }, whole, "null", "null", own,

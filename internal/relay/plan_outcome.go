@@ -180,7 +180,7 @@ func (p *plan) unreachable(i int, e *Event, o *Outcome) {
 		p.holdTopic(i, e, topic, o, CauseRoute, routeProbeBase, routeProbeCap)
 	case o.Partitions == 0:
 		p.holdTopic(i, e, topic, o, CauseInfrastructure, infrastructureProbeBase, infrastructureProbeCap)
-	case !e.HasKey():
+	case e.goesAnywhere():
 		p.proveTopic(topic) // it is the partition's fault
 		p.schedule(e, elsewhere, nil)
 	default:
@@ -216,7 +216,7 @@ func (p *plan) keptFor(e *Event) time.Duration {
 		return true
 	}
 	p.book.each(e, p.partition, longest)
-	if !e.HasKey() { // it has tried any of them
+	if e.goesAnywhere() { // it has tried any of them
 		for _, h := range p.book.partitions[e.Topic] {
 			longest(h)
 		}

@@ -43,6 +43,10 @@ func TestPlanHoldsPartitions(t *testing.T) {
 		"the topic fails, with an existing hold of any cause": {rules: r, events: events(keyed(1, "a")), from: []int64{8},
 			holds: []Hold{topic(Hold{Cause: CauseRoute, Probes: 2, through: 1}), part(Hold{through: 1})}, sent: []int64{1}, outcomes: outcomes(Infrastructure),
 			want: lines("hold 8 on topic t: infrastructure infrastructure, failed 3, probe in 1s", "parked 1 behind 8")},
+		"its writer chose the partition: the key's own does not bear on it": {rules: r, events: events(chosen(1, keyed(1, "bb")), chosen(2, keyed(2, "a")), chosen(1, unkeyed(3)), chosen(2, unkeyed(4))),
+			holds: []Hold{part(Hold{})}, sent: []int64{2, 4}, outcomes: []Outcome{ok, ok}, want: lines("sent 2", "parked 1 behind 9", "parked 3 behind 9")},
+		"chosen, without a key: it goes to no other partition": {rules: r, events: events(chosen(1, unkeyed(1)), unkeyed(2)),
+			sent: []int64{1, 2}, outcomes: []Outcome{away(1), ok}, want: lines("sent 1", one, "parked 1 behind 100")},
 		"a key's hold comes first":           {rules: r, events: events(keyed(1, "a")), holds: []Hold{onKey(7, "a", Hold{}), part(Hold{})}, want: "parked 1 behind 7"},
 		"the partition's before the topic's": {rules: r, events: events(keyed(1, "a")), holds: []Hold{topic(Hold{}), part(Hold{})}, want: "parked 1 behind 9"},
 		"delivered: all of them are proven": {rules: r, events: events(keyed(1, "a")), from: []int64{7},
@@ -52,6 +56,12 @@ func TestPlanHoldsPartitions(t *testing.T) {
 			from: []int64{9, 9}, sent: []int64{1, 2}, outcomes: []Outcome{ok, away(1)},
 			want: lines("gone [1]", "hold 9 on partition t 1 of 4: infrastructure X, failed 1, probe in 250ms", "parked 2 behind 9")},
 	})
+}
+
+// chosen is an event whose writer chose the partition.
+func chosen(partition int32, e Event) Event {
+	e.Partition = &partition
+	return e
 }
 
 // TestPlanOfATopicThatGrew: the topic had four partitions and has eight; holds of both kinds bear on a key, and an event

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -44,6 +45,10 @@ type Message struct {
 	Key     []byte
 	Value   []byte
 	Headers []message.Header
+	// Partition is where it must go; nil leaves it to the key.
+	Partition *int32
+	// Timestamp is that of the record; zero is the time when it is sent.
+	Timestamp time.Time
 }
 
 // Class says what an outcome means for the event; see DESIGN.md, faults have classes.

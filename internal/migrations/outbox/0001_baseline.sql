@@ -31,6 +31,13 @@ comment on domain postrider.outbox_kind is 'What the payload is about: event, a 
 create domain postrider.outbox_max_attempts as integer constraint outbox_event_max_attempts_positive check (value > 0);
 comment on domain postrider.outbox_max_attempts is 'Attempts before an event is given up, at least 1.';
 
+create domain postrider.outbox_partition as integer constraint outbox_event_partition_valid check (value >= 0);
+comment on domain postrider.outbox_partition is 'A partition of a Kafka topic, from 0.';
+
+create domain postrider.outbox_timestamp as timestamptz
+    constraint outbox_event_timestamp_range check (value >= '1970-01-01 00:00:00+00' and value < '9999-12-31 00:00:00+00');
+comment on domain postrider.outbox_timestamp is 'The timestamp of a Kafka record, which counts milliseconds from 1970. To 9999-12-30, as for available_at.';
+
 -- A sequence, because its value belongs to no transaction: every session sees the arming at once. Arming waits for
 -- no session, blocks none and leaves no dead row. Reading the value is one call of a built-in function.
 create sequence postrider.outbox_notifier as bigint minvalue -9223372036854775807 start with 1;
@@ -57,7 +64,9 @@ create table postrider.outbox_event (
     payload         postrider.outbox_payload,
     headers         postrider.outbox_headers not null default '{}',
     kind            postrider.outbox_kind not null default 'event',
-    idempotency_key text
+    idempotency_key text,
+    partition       postrider.outbox_partition,
+    timestamp       postrider.outbox_timestamp
 );
 comment on table postrider.outbox_event is
 'The log: events that services wrote in their own transactions, in the order of their ids. Rows are inserted and, when they are no longer needed, deleted; nothing updates them. outbox_receipt says how far the log was read. outbox_exception has the events that did not simply go. v_outbox_event shows the whole to people.';
@@ -73,6 +82,8 @@ comment on column postrider.outbox_event.payload is 'Kafka value, exact bytes. N
 comment on column postrider.outbox_event.headers is 'Kafka headers; see the domain outbox_headers.';
 comment on column postrider.outbox_event.kind is 'event, task or redrive; see the domain outbox_kind.';
 comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it. Of a task''s dead letter its letter_id.';
+comment on column postrider.outbox_event.partition is 'Kafka partition; null leaves it to the key. An event for a partition that its topic does not have is given up.';
+comment on column postrider.outbox_event.timestamp is 'Timestamp of the Kafka record, of which Kafka keeps milliseconds; null is the time when it is sent.';
 
 -- An append-only table is vacuumed for its visibility map and frozen once: in small pieces.
 alter table postrider.outbox_event set (
@@ -224,6 +235,8 @@ create table postrider.outbox_exception (
     task_uuid        uuid,
     idempotency_key  text,
     created_at       timestamptz,
+    partition        integer,
+    timestamp        timestamptz,
     constraint outbox_exception_consistent check (
         (state = 'parked') = (hold_id is not null) and (state <> 'scheduled' or next_attempt_at is not null)
         and (state not in ('exhausted', 'dead_lettered') or copied))
@@ -258,6 +271,8 @@ comment on column postrider.outbox_exception.headers is 'outbox_event.headers, w
 comment on column postrider.outbox_exception.task_uuid is 'outbox_event.task_uuid, where copied.';
 comment on column postrider.outbox_exception.idempotency_key is 'outbox_event.idempotency_key, where copied.';
 comment on column postrider.outbox_exception.created_at is 'outbox_event.created_at, where copied.';
+comment on column postrider.outbox_exception.partition is 'outbox_event.partition, where copied.';
+comment on column postrider.outbox_exception.timestamp is 'outbox_event.timestamp, where copied.';
 create index outbox_exception_parked on postrider.outbox_exception (hold_id, id) where hold_id is not null;
 comment on index postrider.outbox_exception_parked is 'What waits behind a hold, in the order in which it comes back.';
 create index outbox_exception_scheduled on postrider.outbox_exception (next_attempt_at, id) where state = 'scheduled';
@@ -348,6 +363,55 @@ comment on table postrider.outbox_write_probe is
 'Empty. Readiness writes a row and takes it back, to see whether the database takes writes: one row in ten seconds from each process. Vacuum makes it small again.';
 comment on column postrider.outbox_write_probe.filler is 'What makes the row so long that a page takes no second one.';
 
+-- Tables of other outboxes whose rows are forwarded into the log by a trigger.
+create table postrider.outbox_forward (
+    source_table  text primary key,
+    function_name text not null,
+    definition    jsonb not null,
+    mode          text not null constraint outbox_forward_mode check (mode in ('forward', 'shadow', 'held', 'off')),
+    prefix        text not null default '',
+    slot          text,
+    publication   text,
+    fence         pg_lsn,
+    changed_at    timestamptz not null default clock_timestamp(),
+    constraint outbox_forward_held check (mode <> 'held' or fence is not null and slot is not null and publication is not null),
+    constraint outbox_forward_shadow check ((mode = 'shadow') = (prefix <> ''))
+);
+comment on table postrider.outbox_forward is
+'Tables that were an outbox before Postrider came: a trigger forwards their rows into outbox_event. postrider adopt writes it, and postrider debezium moves it from a connector to Postrider and back.';
+comment on column postrider.outbox_forward.source_table is 'The table, with its schema, quoted where SQL needs it.';
+comment on column postrider.outbox_forward.function_name is 'The function of its trigger, in the schema postrider.';
+comment on column postrider.outbox_forward.definition is 'Which columns become topic, key, payload, headers, event id, partition and timestamp. The function is made of it.';
+comment on column postrider.outbox_forward.mode is 'forward: rows become events. shadow: rows become events of topics with a prefix, beside the connector that sends the rows themselves. held: a cutover keeps the rows in outbox_held_event until the connector has sent all that is older. off: a rollback gave the rows back to the connector, and the trigger is disabled.';
+comment on column postrider.outbox_forward.prefix is 'What the names of topics begin with in a shadow; empty otherwise.';
+comment on column postrider.outbox_forward.slot is 'The replication slot of the connector that sends or sent the rows; null where there was none.';
+comment on column postrider.outbox_forward.publication is 'The publication that the table left, or came back to.';
+comment on column postrider.outbox_forward.fence is 'The position in the write-ahead log at which the table left the publication. Rows before it are the connector''s, rows behind it are Postrider''s.';
+comment on column postrider.outbox_forward.changed_at is 'Since when the mode is what it is.';
+
+create table postrider.outbox_held_event (
+    id           bigint generated always as identity primary key,
+    source_table text not null,
+    event_id     uuid not null,
+    topic        postrider.outbox_topic not null,
+    key          bytea,
+    payload      postrider.outbox_payload,
+    headers      postrider.outbox_headers not null default '{}',
+    partition    postrider.outbox_partition,
+    timestamp    postrider.outbox_timestamp
+);
+comment on table postrider.outbox_held_event is
+'Events that a cutover holds: their rows were written behind the fence, and the connector has not sent all that is before it. They move to outbox_event in the order of their ids when it has. Empty otherwise.';
+comment on column postrider.outbox_held_event.id is 'Insertion order.';
+comment on column postrider.outbox_held_event.source_table is 'outbox_forward.source_table.';
+comment on column postrider.outbox_held_event.event_id is 'outbox_event.event_id.';
+comment on column postrider.outbox_held_event.topic is 'outbox_event.topic.';
+comment on column postrider.outbox_held_event.key is 'outbox_event.key.';
+comment on column postrider.outbox_held_event.payload is 'outbox_event.payload.';
+comment on column postrider.outbox_held_event.headers is 'outbox_event.headers.';
+comment on column postrider.outbox_held_event.partition is 'outbox_event.partition.';
+comment on column postrider.outbox_held_event.timestamp is 'outbox_event.timestamp.';
+
 -- Which outbox this is.
 create table postrider.outbox_source (
     only_row     boolean primary key default true check (only_row),
@@ -372,6 +436,8 @@ insert into postrider.outbox_source default values;
 -- What PostgreSQL made for constraints and identities.
 comment on index postrider.outbox_event_pkey is 'The log: events in the order of their ids.';
 comment on index postrider.outbox_exception_pkey is 'The exception of an event, at most one.';
+comment on index postrider.outbox_forward_pkey is 'A table is forwarded once.';
+comment on index postrider.outbox_held_event_pkey is 'Held events in the order in which they move on.';
 comment on index postrider.outbox_hold_pkey is 'A hold by its number.';
 comment on index postrider.outbox_idempotency_key_pkey is 'A key is used once per topic.';
 comment on index postrider.outbox_attempt_rule_pkey is 'Rules in their order.';
@@ -382,4 +448,5 @@ comment on index postrider.outbox_skip_request_pkey is 'An event is asked to be 
 comment on index postrider.outbox_source_pkey is 'One row.';
 comment on index postrider.outbox_task_event_pkey is 'The events of a task.';
 comment on sequence postrider.outbox_event_id_seq is 'Numbers of outbox_event.id. A number that was taken and never committed is a gap of the log.';
+comment on sequence postrider.outbox_held_event_id_seq is 'Numbers of outbox_held_event.id.';
 comment on sequence postrider.outbox_hold_hold_id_seq is 'Numbers of outbox_hold.hold_id.';

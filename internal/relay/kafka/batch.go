@@ -52,6 +52,10 @@ func newBatch(number int64, ms []relay.Message, send []int) *batch {
 		m, r, at := &ms[i], &b.records[n], &b.refs[n]
 		at.b, r.Context = b, at
 		r.Topic, r.Key, r.Value, r.Timestamp = m.Topic, m.Key, m.Value, now
+		if !m.Timestamp.IsZero() {
+			r.Timestamp = m.Timestamp
+		}
+		at.chosen = m.Partition
 		first := len(b.headers)
 		for k := range m.Headers {
 			b.headers = append(b.headers, kgo.RecordHeader{Key: m.Headers[k].Name, Value: m.Headers[k].Value})
@@ -72,6 +76,8 @@ type recordRef struct {
 	// partition, of partitions, is where the record goes; partitions is 0 until that is known. They are
 	// written before the record is queued, and read after.
 	partition, partitions int32
+	// chosen is the partition that the message must go to; nil where it has none.
+	chosen *int32
 	// queued says that the record is in the queue of its partition, or will never be.
 	queued atomic.Bool
 	// partitionsChanged says that it may go nowhere, because the client has the wrong number of partitions.

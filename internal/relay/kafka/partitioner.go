@@ -70,6 +70,11 @@ func (t *topicPartitioner) Partition(r *kgo.Record, n int) int {
 	}
 	pick := 0
 	switch {
+	case ours && at.chosen != nil:
+		if pick = int(*at.chosen); pick >= n { // the broker knows more partitions than this client: see noSuchPartition
+			at.partitionsChanged = true
+			return -1
+		}
 	case r.Key != nil:
 		pick = hasher.Partition(r, n)
 	case !ours:

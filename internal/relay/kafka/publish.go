@@ -88,11 +88,9 @@ func (p *Publisher) sort(ms []relay.Message) (send []int, attached map[int]*flig
 		m := &ms[i]
 		switch {
 		case out != nil && (out[i].Class != "" || attached[i] != nil):
-		case len(waiting) > 0 && m.Key != nil && slices.ContainsFunc(waiting[m.Topic], func(f *flight) bool {
-			return p.Partition(m.Key, f.partitions) == f.partition
-		}):
+		case len(waiting) > 0 && slices.ContainsFunc(waiting[m.Topic], func(f *flight) bool { return p.isOn(m, f) }):
 			out[i] = relay.Outcome{Class: relay.Withheld}
-		case m.Key == nil && p.stuck.all(m.Topic):
+		case m.Key == nil && m.Partition == nil && p.stuck.all(m.Topic):
 			out = made(out, ms)
 			out[i] = relay.Outcome{Class: relay.Infrastructure, Code: CodeUnknownOutcome,
 				Message: "no partition of the topic answers" + p.last.suffix()}
@@ -154,6 +152,18 @@ func (p *Publisher) attach(ms []relay.Message, flights map[int]*flight, out []re
 	return attached, waiting
 }
 
+// isOn reports whether a message goes to the partition of a flight. A message without a key goes to any, unless its writer
+// chose one.
+func (p *Publisher) isOn(m *relay.Message, f *flight) bool {
+	switch {
+	case m.Partition != nil:
+		return *m.Partition == f.partition
+	case m.Key != nil:
+		return p.Partition(m.Key, f.partitions) == f.partition
+	}
+	return false
+}
+
 // together reports whether two flights go to one partition.
 func (f *flight) together(g *flight) bool {
 	return f.partition == g.partition && f.partitions == g.partitions
@@ -172,6 +182,10 @@ func (p *Publisher) sendOn(ctx context.Context, s *Share, ms []relay.Message, se
 		return out
 	}
 	p.rested(ctx, c)
+	if send, out = p.noSuchPartition(ctx, c, ms, send, out); len(send) == 0 {
+		p.giveBack(c)
+		return out
+	}
 	b := p.produce(ctx, c, ms, send)
 	p.reseed(c) // it knows the brokers of these topics by now
 	if out == nil && b.delivered() {

@@ -60,6 +60,13 @@ func (s *sizes) see(topic string, n int) (ok, changed bool) {
 	return true, there
 }
 
+// have reports whether a topic has been seen with this partition.
+func (s *sizes) have(topic string, partition int32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(partition) < s.topics[topic].partitions
+}
+
 // forget is for topics that are gone, or may have been made anew by now.
 func (s *sizes) forget(topic string) {
 	s.mu.Lock()

@@ -40,6 +40,8 @@ const (
 	readPayload
 	readHeaders
 	readAbout
+	readPartition
+	readTimestamp
 )
 
 // inlineBytes is the size from which a key or a payload is read by itself: a page of the largest that is below it is as
@@ -98,6 +100,9 @@ type logRows struct {
 	filled   int
 }
 
+// epoch is where the times of PostgreSQL's wire protocol begin.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // createdAt is when an event was written, as its id says: a UUID of version 7 begins with that, in milliseconds.
 func createdAt(id uuid.UUID) time.Time {
 	if id.Version() != 7 {
@@ -139,6 +144,12 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		e.Delayed, e.OfTask, e.Redriven = about&aboutDelayed != 0, about&aboutTask != 0, about&aboutRedrive != 0
 		if h := v[readHeaders]; len(h) > 2 { // most have none
 			e.Headers = bytes.copyOf(h)
+		}
+		if b := v[readPartition]; b != nil {
+			e.Partition = new(int32(binary.BigEndian.Uint32(b)))
+		}
+		if b := v[readTimestamp]; b != nil {
+			e.Timestamp = epoch.Add(time.Duration(int64(binary.BigEndian.Uint64(b))) * time.Microsecond)
 		}
 		f.sizes = append(f.sizes, about/aboutSize)
 		if about&aboutDetails != 0 {

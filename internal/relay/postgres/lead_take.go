@@ -67,17 +67,21 @@ func (d *leadership) Take(ctx context.Context, t relay.Taking) (taken []relay.Ta
 }
 
 func scanTaken(row pgx.Row) (x relay.Taken, err error) {
-	var created, first, last *time.Time
+	var created, first, last, timestamp *time.Time
 	var task *uuid.UUID
 	var kind string
 	e := &x.Event
 	err = row.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.Attempts, &e.MaxAttempts, &e.Episode, &created,
-		&first, &last, &e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task, &kind, &x.Hold)
+		&first, &last, &e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task, &kind,
+		&e.Partition, &timestamp, &x.Hold)
 	e.OfTask, e.Redriven = kind == kindTask, kind == kindRedrive
 	if created != nil {
 		e.CreatedAt = *created
 	} else {
 		e.CreatedAt, e.Deleted = createdAt(e.EventID), e.ID != 0
+	}
+	if timestamp != nil {
+		e.Timestamp = *timestamp
 	}
 	if first != nil {
 		e.FirstErrorAt = *first

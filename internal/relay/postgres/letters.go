@@ -149,15 +149,18 @@ func scanEvents(rows pgx.Rows) ([]relay.Event, error) {
 	var events []relay.Event
 	for rows.Next() {
 		var e relay.Event
-		var first, last *time.Time
+		var first, last, timestamp *time.Time
 		var task *uuid.UUID
 		var kind string
 		if err := rows.Scan(&e.ID, &e.EventID, &e.Topic, &e.Key, &e.Payload, &e.Headers, &e.Attempts,
 			&e.MaxAttempts, &e.Episode, &e.CreatedAt, &first, &last,
-			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task, &kind); err != nil {
+			&e.LastErrorClass, &e.LastErrorCode, &e.LastError, &task, &kind, &e.Partition, &timestamp); err != nil {
 			return nil, err
 		}
 		e.OfTask, e.Redriven = kind == kindTask, kind == kindRedrive
+		if timestamp != nil {
+			e.Timestamp = *timestamp
+		}
 		if first != nil {
 			e.FirstErrorAt = *first
 		}

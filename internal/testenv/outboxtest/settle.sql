@@ -25,11 +25,11 @@ with given as materialized (
     delete from postrider.outbox_exception x using given g where $2 = 'published' and x.id = g.id
 )
 insert into postrider.outbox_exception as x (id, state, attempts, episode, next_attempt_at, sent_at, first_error_at, last_error_at, last_error_class, last_error_code,
-    last_error, event_id, topic, copied, kind, key, payload, headers, task_uuid, idempotency_key, created_at)
+    last_error, event_id, topic, copied, kind, key, payload, headers, task_uuid, idempotency_key, created_at, partition, timestamp)
 select g.id, $2::text::postrider.outbox_exception_state, case when $2 <> 'scheduled' then 3 else 1 end, case when $2 <> 'scheduled' then 1 else 0 end,
        case when $2 = 'scheduled' then clock_timestamp() end, case when $2 = 'dead_lettered' then clock_timestamp() end,
        clock_timestamp(), clock_timestamp(), 'record', 'TEST', 'it failed', coalesce(e.event_id, o.event_id), coalesce(e.topic, o.topic),
-       $2 <> 'scheduled', e.kind, e.key, e.payload, e.headers, e.task_uuid, e.idempotency_key, e.created_at
+       $2 <> 'scheduled', e.kind, e.key, e.payload, e.headers, e.task_uuid, e.idempotency_key, e.created_at, e.partition, e.timestamp
 from given g
 left join postrider.outbox_event e on e.id = g.id
 left join postrider.outbox_exception o on o.id = g.id
@@ -42,4 +42,6 @@ set state = excluded.state, hold_id = null, sending_since = null, attempts = exc
     payload = case when x.copied then x.payload else excluded.payload end, headers = case when x.copied then x.headers else excluded.headers end,
     task_uuid = case when x.copied then x.task_uuid else excluded.task_uuid end,
     idempotency_key = case when x.copied then x.idempotency_key else excluded.idempotency_key end,
-    created_at = case when x.copied then x.created_at else excluded.created_at end
+    created_at = case when x.copied then x.created_at else excluded.created_at end,
+    partition = case when x.copied then x.partition else excluded.partition end,
+    timestamp = case when x.copied then x.timestamp else excluded.timestamp end

@@ -24,6 +24,8 @@ begin
                         when o.kind is null and (e.subject_type = 'event' or l.key_kind = 'reference' or l.payload_kind = 'reference' and not p_edited) then 0
                         when octet_length(c.payload) > most then -1 end as refusal,
                    case o.kind when 'task' then 'task' else 'redrive' end as kind, o.task_uuid, o.max_attempts, c.payload, l.hops,
+                   -- Another topic has partitions of its own.
+                   case when w.topic = l.origin_topic then o.partition end as partition, o.record_timestamp,
                    case when c.own then o.key else l.key end as key, coalesce(w.headers, c.headers) as headers,
                    e.dlq_entry_uuid::text as entry, e.dlq_entry_uuid::text || ':' || (coalesce(r.generation, 0) + 1) as redrive_id,
                    case when l.event_id is not null then 'event:' || l.event_id
@@ -65,8 +67,8 @@ begin
                        -- Without the name of a source before it, as dlq.Subject does it.
                        regexp_replace(e.subject_id, '^[a-z][a-z0-9-]{0,39}/([^/#]+/[0-9]+/[0-9])', '\1') as record) c
         ), fresh as materialized (
-            select g.place, g.event_id, g.entry, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts,
-                   postrider.outbox_redrive_headers(g.headers,
+            select g.place, g.event_id, g.entry, g.kind, g.topic, g.key, g.payload, g.task_uuid, g.max_attempts, g.partition,
+                   g.record_timestamp, postrider.outbox_redrive_headers(g.headers,
                        jsonb_build_array(jsonb_build_array('replay_of', g.replay_of), jsonb_build_array('replay_id', g.redrive_id))
                        || g.replay_origin
                        || jsonb_build_array(jsonb_build_array('postrider-hops', (g.hops + 1)::text))
@@ -79,12 +81,14 @@ begin
             select array_agg(f.event_id order by f.place) as event_ids, array_agg(f.entry order by f.place) as entries, array_agg(f.kind order by f.place) as kinds,
                    array_agg(f.topic order by f.place) as topics, array_agg(f.key order by f.place) as keys,
                    array_agg(f.payload order by f.place) as payloads, array_agg(f.headers order by f.place) as headers,
-                   array_agg(f.max_attempts order by f.place) as max_attempts, array_agg(f.task_uuid order by f.place) as task_uuids
+                   array_agg(f.max_attempts order by f.place) as max_attempts, array_agg(f.task_uuid order by f.place) as task_uuids,
+                   array_agg(f.partition order by f.place) as partitions, array_agg(f.record_timestamp order by f.place) as timestamps
             from fresh f
         ), written as materialized (
             select a.event_ids[n.place::integer] as event_id, n.id, a.entries[n.place::integer] as entry
             from listed a
-            cross join lateral postrider.outbox_insert(a.event_ids, a.kinds, a.topics, a.keys, a.payloads, a.headers, a.max_attempts, a.task_uuids)
+            cross join lateral postrider.outbox_insert(a.event_ids, a.kinds, a.topics, a.keys, a.payloads, a.headers, a.max_attempts, a.task_uuids,
+                null, a.partitions, a.timestamps)
                 with ordinality as n(id, place)
             where a.event_ids is not null
         )

@@ -9,9 +9,11 @@ begin
         payload = case when o.copied then o.payload else e.payload end, headers = case when o.copied then o.headers else e.headers end,
         task_uuid = case when o.copied then o.task_uuid else e.task_uuid end,
         idempotency_key = case when o.copied then o.idempotency_key else e.idempotency_key end,
-        created_at = case when o.copied then o.created_at else e.created_at end, max_attempts = coalesce(o.max_attempts, e.max_attempts)
+        created_at = case when o.copied then o.created_at else e.created_at end,
+        partition = case when o.copied then o.partition else e.partition end,
+        timestamp = case when o.copied then o.timestamp else e.timestamp end, max_attempts = coalesce(o.max_attempts, e.max_attempts)
     from (select i.id, v.* from (values (p_id)) i(id)
-          left join lateral (select e.kind, e.key, e.payload, e.headers, e.task_uuid, e.idempotency_key, e.created_at, e.max_attempts
+          left join lateral (select e.kind, e.key, e.payload, e.headers, e.task_uuid, e.idempotency_key, e.created_at, e.max_attempts, e.partition, e.timestamp
                              from postrider.outbox_event e where e.id = i.id) v on true) e
     where o.id = p_id and e.id = o.id;
     perform postrider.outbox_tell_tasks(array[p_id]);

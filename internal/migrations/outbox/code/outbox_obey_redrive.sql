@@ -63,7 +63,9 @@ begin
             jsonb_build_array('postrider-redrive-of', coalesce(v_own->>'postrider-redrive-of', 'event:' || x.event_id)))
             || case when v_own ? 'postrider-redrive-for' then jsonb_build_array(jsonb_build_array('postrider-redrive-for', v_own->>'postrider-redrive-for')) else '[]' end,
             v_new, p_command->>'traceparent')],
-        array[c.max_attempts], array[c.task_uuid]) n(id);
+        array[c.max_attempts], array[c.task_uuid], null,
+        -- Another topic has partitions of its own.
+        array[case when v_target = x.topic then c.partition end], array[c.record_timestamp]) n(id);
     answer := 'new';
 end $$;
 comment on function postrider.outbox_obey_redrive(postrider.outbox_exception, uuid, jsonb) is

@@ -66,7 +66,8 @@ begin
     -- An event that is not finished keeps its content, in its exception.
     update postrider.outbox_exception x
     set copied = true, kind = e.kind, key = e.key, payload = e.payload, headers = e.headers, task_uuid = e.task_uuid,
-        idempotency_key = e.idempotency_key, created_at = e.created_at, max_attempts = coalesce(x.max_attempts, e.max_attempts)
+        idempotency_key = e.idempotency_key, created_at = e.created_at, partition = e.partition, timestamp = e.timestamp,
+        max_attempts = coalesce(x.max_attempts, e.max_attempts)
     from postrider.outbox_event e
     where x.id > k.position and x.id <= v_through and e.id = x.id and not x.copied;
     delete from postrider.outbox_task_event t

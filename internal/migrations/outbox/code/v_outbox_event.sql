@@ -20,7 +20,9 @@ select x.id, x.event_id, coalesce(x.kind, e.kind::text, 'event') as kind, x.topi
        coalesce(x.idempotency_key, e.idempotency_key) as idempotency_key, coalesce(x.task_uuid, e.task_uuid) as task_uuid, x.hold_id,
        octet_length(case when x.copied then x.payload else e.payload::bytea end) as payload_bytes,
        case when x.sending_since is not null then (select l.worker from postrider.outbox_leader l where l.leads) end as locked_by,
-       case when x.sending_since is not null and (select l.leads from postrider.outbox_leader l) then x.sending_since end as locked_at
+       case when x.sending_since is not null and (select l.leads from postrider.outbox_leader l) then x.sending_since end as locked_at,
+       case when x.copied then x.partition else e.partition::integer end as partition,
+       case when x.copied then x.timestamp else e.timestamp::timestamptz end as timestamp
 from postrider.outbox_exception x
 left join lateral (select * from postrider.outbox_event o where o.id = x.id offset 0) e on true
 left join postrider.outbox_hold h on h.hold_id = x.hold_id
@@ -33,7 +35,8 @@ select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'pending', 'pending
        0, null, null, null, e.created_at,
        coalesce(e.available_at::timestamptz, e.created_at), null, null, null, null, e.created_at, e.idempotency_key, e.task_uuid, null,
        octet_length(e.payload::bytea),
-       (select l.worker from postrider.outbox_leader l where l.leads), (select l.at from postrider.outbox_leader l where l.leads)
+       (select l.worker from postrider.outbox_leader l where l.leads), (select l.at from postrider.outbox_leader l where l.leads),
+       e.partition::integer, e.timestamp::timestamptz
 from unnest((select p.gaps from postrider.outbox_progress p)) g
 join postrider.outbox_event e on e.id >= lower(g) and e.id < upper(g)
 where g && '(,)'::int8range
@@ -46,7 +49,8 @@ select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'pending', 'pending
        0, null, null, null, e.created_at,
        coalesce(e.available_at::timestamptz, e.created_at), null, null, null, null, e.created_at, e.idempotency_key, e.task_uuid, null,
        octet_length(e.payload::bytea),
-       (select l.worker from postrider.outbox_leader l where l.leads), (select l.at from postrider.outbox_leader l where l.leads)
+       (select l.worker from postrider.outbox_leader l where l.leads), (select l.at from postrider.outbox_leader l where l.leads),
+       e.partition::integer, e.timestamp::timestamptz
 from postrider.outbox_event e
 where e.id > (select p.position from postrider.outbox_progress p) and e.id <= 9223372036854775807
   and (select x.id from postrider.outbox_exception x where x.id = e.id) is null
@@ -62,7 +66,8 @@ select e.id, e.event_id, e.kind::text, e.topic::text, e.key, 'succeeded', 'publi
                 -- By position alone, the order of an index: to sort the receipts of one position, all behind it would be read.
                 (select r.at from postrider.outbox_receipt r where r.position >= e.id and r.first_id <= e.id and r.events @> e.id
                  order by r.position limit 1)),
-       null, null, e.created_at, e.idempotency_key, e.task_uuid, null, octet_length(e.payload::bytea), null, null
+       null, null, e.created_at, e.idempotency_key, e.task_uuid, null, octet_length(e.payload::bytea), null, null,
+       e.partition::integer, e.timestamp::timestamptz
 from postrider.outbox_event e
 where e.id <= (select p.position from postrider.outbox_progress p) and e.id >= -9223372036854775808
   and not e.id <@ (select p.gaps from postrider.outbox_progress p)

@@ -3,7 +3,7 @@
 select e.id, e.event_id, e.topic, e.key, e.payload, coalesce(e.headers, '{}'), e.attempts,
        coalesce(e.max_attempts, 0), e.episode, e.created_at,
        e.first_error_at, e.last_error_at, coalesce(e.last_error_class, ''), coalesce(e.last_error_code, ''),
-       coalesce(e.last_error, ''), e.task_uuid, coalesce(e.kind, 'event')
+       coalesce(e.last_error, ''), e.task_uuid, coalesce(e.kind, 'event'), e.partition, e.timestamp
 from unnest($1::text[]) t(topic)
 cross join lateral (
     select * from (select * from postrider.outbox_exception e

@@ -1,7 +1,8 @@
 -- An event that is given up takes its content along; where its row was deleted from the log the content is empty. An exception
 -- keeps the copy that it has: people edit copies.
 insert into postrider.outbox_exception as x (id, state, hold_id, attempts, max_attempts, episode, next_attempt_at, first_error_at, last_error_at,
-    last_error_class, last_error_code, last_error, event_id, topic, copied, kind, key, payload, headers, task_uuid, idempotency_key, created_at)
+    last_error_class, last_error_code, last_error, event_id, topic, copied, kind, key, payload, headers, task_uuid, idempotency_key, created_at,
+    partition, timestamp)
 select f.id, f.state::postrider.outbox_exception_state, f.hold_id, f.attempts, f.max_attempts, case when f.state = 'exhausted' then 1 else 0 end,
        case when f.state = 'scheduled' then coalesce(clock_timestamp() + f.wait * interval '1 microsecond', e.available_at, clock_timestamp()) end,
        case when f.class is not null then clock_timestamp() end, case when f.class is not null then clock_timestamp() end, f.class, f.code, f.error,
@@ -9,7 +10,8 @@ select f.id, f.state::postrider.outbox_exception_state, f.hold_id, f.attempts, f
            case when f.state = 'exhausted' then e.key end,
        case when f.state = 'exhausted' then case when e.id is null then '' else e.payload end end, case when f.state = 'exhausted' then coalesce(e.headers, '{}') end,
        case when f.state = 'exhausted' then e.task_uuid end, case when f.state = 'exhausted' then e.idempotency_key end,
-       case when f.state = 'exhausted' then coalesce(e.created_at, clock_timestamp()) end
+       case when f.state = 'exhausted' then coalesce(e.created_at, clock_timestamp()) end,
+       case when f.state = 'exhausted' then e.partition end, case when f.state = 'exhausted' then e.timestamp end
 from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::int[], $9::text[], $10::text[], $11::text[])
      as f(id, event_id, topic, state, hold_id, wait, attempts, max_attempts, class, code, error)
 left join lateral (select * from postrider.outbox_event o where o.id = f.id and f.state <> 'parked') e on true
@@ -26,4 +28,6 @@ set state = excluded.state, hold_id = excluded.hold_id, sending_since = null, at
     payload = case when x.copied then x.payload else excluded.payload end, headers = case when x.copied then x.headers else excluded.headers end,
     task_uuid = case when x.copied then x.task_uuid else excluded.task_uuid end,
     idempotency_key = case when x.copied then x.idempotency_key else excluded.idempotency_key end,
-    created_at = case when x.copied then x.created_at else excluded.created_at end
+    created_at = case when x.copied then x.created_at else excluded.created_at end,
+    partition = case when x.copied then x.partition else excluded.partition end,
+    timestamp = case when x.copied then x.timestamp else excluded.timestamp end

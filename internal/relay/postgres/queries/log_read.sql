@@ -8,7 +8,8 @@ select (extract(epoch from clock_timestamp()) * 1000000)::bigint as id, null::uu
        null::bytea as key,
        convert_to((select jsonb_object_agg(s.id, s.reason)::text from postrider.outbox_skip_request s), 'UTF8') as payload, null::jsonb as headers,
        case when pg_catalog.has_sequence_privilege(pg_catalog.to_regclass('postrider.outbox_event_id_seq'), 'usage, select')
-            then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end as about
+            then coalesce(pg_catalog.pg_sequence_last_value(pg_catalog.to_regclass('postrider.outbox_event_id_seq')), 0) else -1 end as about,
+       null::integer as partition, null::timestamptz as timestamp
 union all
 (select e.id, e.event_id, e.topic::text, case when octet_length(e.key) < $5::int then e.key end,
     case when octet_length(e.payload) < $5::int then e.payload::bytea end,
@@ -19,7 +20,8 @@ union all
                  or e.task_uuid is not null then 2 else 0 end
                   + case e.kind when 'task' then 4 when 'redrive' then 8 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
-                         then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
+                         then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end,
+    e.partition::integer, e.timestamp::timestamptz
  from unnest($1::bigint[], $2::bigint[]) with ordinality as g(lowest, highest, place)
  cross join lateral (select * from postrider.outbox_event o where o.id between g.lowest and g.highest order by o.id limit $4::int) e
  limit $4::int)
@@ -33,5 +35,6 @@ union all
                  or e.task_uuid is not null then 2 else 0 end
                   + case e.kind when 'task' then 4 when 'redrive' then 8 else 0 end
                   + case when octet_length(e.key) >= $5::int or octet_length(e.payload) >= $5::int
-                         then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end
+                         then 16 * (coalesce(octet_length(e.key), 0)::bigint + coalesce(octet_length(e.payload), 0)) else 0 end end,
+    e.partition::integer, e.timestamp::timestamptz
  from postrider.outbox_event e where e.id > $3::bigint order by e.id limit $4::int)

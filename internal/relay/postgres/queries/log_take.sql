@@ -44,9 +44,10 @@ with asked as (
 select t.id, t.event_id, t.topic, case when t.copied then t.key else e.key end, case when t.copied then t.payload else e.payload end,
        coalesce(case when t.copied then t.headers else e.headers end, '{}'), t.attempts, coalesce(t.max_attempts, e.max_attempts, 0)::int, t.episode,
        coalesce(t.created_at, e.created_at), t.first_error_at, t.last_error_at, coalesce(t.last_error_class, ''), coalesce(t.last_error_code, ''),
-       coalesce(t.last_error, ''), coalesce(t.task_uuid, e.task_uuid), coalesce(t.kind, e.kind, 'event'), coalesce(t.hold_id, 0)
+       coalesce(t.last_error, ''), coalesce(t.task_uuid, e.task_uuid), coalesce(t.kind, e.kind, 'event'),
+       case when t.copied then t.partition else e.partition end, case when t.copied then t.timestamp else e.timestamp end, coalesce(t.hold_id, 0)
 from taken t left join lateral (select * from postrider.outbox_event o where o.id = t.id offset 0) e on true
 union all
-select 0, '00000000-0000-0000-0000-000000000000', '', null, null, '{}', 0, 0, 0, '2000-01-01', null, null, '', '', '', null, 'event', w.hold_id
+select 0, '00000000-0000-0000-0000-000000000000', '', null, null, '{}', 0, 0, 0, '2000-01-01', null, null, '', '', '', null, 'event', null, null, w.hold_id
 from wanted w group by w.hold_id having not w.hold_id = any (array(select t.hold_id from taken t where t.hold_id is not null))
 order by 1

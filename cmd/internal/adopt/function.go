@@ -1,0 +1,249 @@
+package adopt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// TriggerName is the name of the trigger on an adopted table.
+const TriggerName = "postrider_forward"
+
+// Mode says what becomes of the rows of an adopted table; see outbox_forward.mode.
+type Mode string
+
+const (
+	// ModeForward makes events of them.
+	ModeForward Mode = "forward"
+	// ModeShadow makes events of topics with a prefix.
+	ModeShadow Mode = "shadow"
+	// ModeHeld keeps them until a cutover goes on.
+	ModeHeld Mode = "held"
+	// ModeOff leaves them to the connector: the trigger is disabled.
+	ModeOff Mode = "off"
+)
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// functionName is the name of the trigger's function. The digest tells tables with similar names apart.
+func (t *Table) functionName() string {
+	sum := sha256.Sum256([]byte(t.Name))
+	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(t.base), "_"), "_")
+	return "outbox_forward_" + name[:min(len(name), 30)] + "_" + hex.EncodeToString(sum[:4])
+}
+
+// value is a column of outbox_event with the expression that it gets.
+type value struct{ column, sql string }
+
+// values are the columns of an event, as expressions over the row r.
+func (t *Table) values(d Definition, prefix string) ([]value, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if err := t.has(d); err != nil {
+		return nil, err
+	}
+	topic, err := t.topic(d)
+	if err != nil {
+		return nil, err
+	}
+	if prefix != "" {
+		topic = literalSQL(prefix) + " || " + topic
+	}
+	all := []value{{"event_id", t.eventID(d)}, {"topic", topic}}
+	switch {
+	case d.Key != "":
+		all = append(all, value{"key", t.bytes(d.Key)})
+	case d.KeySQL != "":
+		all = append(all, value{"key", "convert_to((" + d.KeySQL + ")::text, 'UTF8')"})
+	}
+	all = append(all, value{"payload", t.bytes(d.Payload)})
+	if headers := t.headers(d); headers != "" {
+		all = append(all, value{"headers", headers})
+	}
+	if d.Partition != "" {
+		all = append(all, value{"partition", "r." + quote(d.Partition) + "::integer"})
+	}
+	if d.Timestamp != "" {
+		at, _ := t.column(d.Timestamp)
+		sql := "r." + quote(d.Timestamp)
+		switch at.typ {
+		case "timestamp without time zone":
+			sql += " at time zone 'UTC'"
+		case "bigint":
+			sql = "to_timestamp(" + sql + " / 1000.0)"
+		}
+		all = append(all, value{"timestamp", sql})
+	}
+	return all, nil
+}
+
+// has refuses columns that the table does not have, or that have a type for something else.
+func (t *Table) has(d Definition) error {
+	var wrong []error
+	for _, c := range d.columns() {
+		if _, ok := t.column(c[0]); !ok {
+			wrong = append(wrong, fmt.Errorf("%s has no column %q for the %s; it has %s", t.Name, c[0], c[1], strings.Join(t.columnNames(), ", ")))
+		}
+	}
+	of := func(name, what string, types ...string) {
+		if c, ok := t.column(name); ok && !slices.Contains(types, c.typ) {
+			wrong = append(wrong, fmt.Errorf("the column %q of %s is of the type %s, and the %s needs %s", name, t.Name, c.typ, what, strings.Join(types, ", ")))
+		}
+	}
+	of(d.Partition, "partition", "integer", "smallint", "bigint")
+	of(d.Timestamp, "timestamp", "timestamp with time zone", "timestamp without time zone", "bigint")
+	of(d.HeadersJSON, "headers", "jsonb", "json", "text", "character varying")
+	return errors.Join(wrong...)
+}
+
+func (t *Table) columnNames() []string {
+	var names []string
+	for _, c := range t.columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// bytes is a column as bytes: those of a bytea, or its text in UTF-8.
+func (t *Table) bytes(name string) string {
+	if c, _ := t.column(name); c.typ == "bytea" {
+		return "r." + quote(name)
+	}
+	return "convert_to(" + t.text(name) + ", 'UTF8')"
+}
+
+// text is a column as text. Bytes are in base64, as Kafka Connect has them in a header.
+func (t *Table) text(name string) string {
+	switch c, _ := t.column(name); c.typ {
+	case "text", "character varying":
+		return "r." + quote(name)
+	case "bytea":
+		return `replace(encode(r.` + quote(name) + `, 'base64'), E'\n', '')`
+	}
+	return "r." + quote(name) + "::text"
+}
+
+// eventID is a UUID that is in the row, or one that follows from the id of the row: the same table and id give the same one.
+// It is of the version 8, so that it is not taken for one that begins with a time.
+func (t *Table) eventID(d Definition) string {
+	if d.ID == "" {
+		return "postrider.outbox_event_id()"
+	}
+	if c, _ := t.column(d.ID); c.typ == "uuid" {
+		return "r." + quote(d.ID)
+	}
+	return "overlay(overlay(left(encode(sha256(convert_to(" + literalSQL(t.Name+"/") + " || " + t.text(d.ID) + ", 'UTF8')), 'hex'), 32) placing '8' from 13) placing '8' from 17)::uuid"
+}
+
+func (t *Table) topic(d Definition) (string, error) {
+	switch {
+	case d.Topic != "":
+		return literalSQL(d.Topic), nil
+	case d.TopicSQL != "":
+		return "(" + d.TopicSQL + ")::text", nil
+	}
+	return d.Route.sql(t.text(d.Route.Field))
+}
+
+// headers is an array of pairs, so that they keep their order.
+func (t *Table) headers(d Definition) string {
+	var pairs []string
+	pair := func(name, value string) {
+		pairs = append(pairs, "jsonb_build_array("+literalSQL(name)+", "+value+")")
+	}
+	if id, ok := t.column(d.ID); ok {
+		switch {
+		case d.IDHeader != "":
+			pair(d.IDHeader, t.text(d.ID))
+		case id.typ != "uuid":
+			pair("id", t.text(d.ID))
+		}
+	}
+	for _, h := range d.Headers {
+		pair(h.Name, t.text(h.Column))
+	}
+	var sql string
+	if len(pairs) > 0 {
+		sql = "jsonb_build_array(" + strings.Join(pairs, ", ") + ")"
+	}
+	if d.HeadersJSON == "" {
+		return sql
+	}
+	// What is no text becomes the text of its JSON.
+	members := "coalesce((select jsonb_agg(jsonb_build_array(h.key, h.value) order by h.at) from jsonb_each_text(r." + quote(d.HeadersJSON) +
+		"::jsonb) with ordinality as h(key, value, at)), '[]')"
+	if sql == "" {
+		return members
+	}
+	return sql + " || " + members
+}
+
+// body is the source of the trigger's function.
+func (t *Table) body(d Definition, mode Mode, prefix string) (string, error) {
+	values, err := t.values(d, prefix)
+	if err != nil {
+		return "", err
+	}
+	target := "postrider.outbox_event"
+	if mode == ModeHeld {
+		target = "postrider.outbox_held_event"
+		values = append([]value{{"source_table", literalSQL(t.Name)}}, values...)
+	}
+	var columns, expressions []string
+	for _, v := range values {
+		columns, expressions = append(columns, v.column), append(expressions, v.sql)
+	}
+	rows := "new_rows"
+	if t.rowwise() {
+		rows = "(select new.*)"
+	}
+	where := ""
+	if d.Where != "" {
+		where = "\n    where " + d.Where
+	}
+	return fmt.Sprintf(`
+#variable_conflict use_column
+begin
+    insert into %s (%s)
+    select %s
+    from %s as r%s;
+    return null;
+end
+`, target, strings.Join(columns, ", "), strings.Join(expressions, ",\n           "), rows, where), nil
+}
+
+// function is the statement that makes the trigger's function, and what belongs to it.
+func (t *Table) function(d Definition, mode Mode, prefix string) (string, error) {
+	body, err := t.body(d, mode, prefix)
+	if err != nil {
+		return "", err
+	}
+	tag := "$forward$"
+	for strings.Contains(body, tag) {
+		tag = "$" + tag[1:len(tag)-1] + "x$"
+	}
+	name := "postrider." + quote(t.functionName())
+	return fmt.Sprintf(`create or replace function %s() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as %s%s%s;
+alter function %s() owner to %s;
+comment on function %s() is %s;
+revoke all on function %s() from public;
+`, name, tag, body, tag, name, quote(t.owner), name, literalSQL("Forwards the rows that a statement inserts into "+t.Name+". Made by postrider adopt."), name), nil
+}
+
+// trigger is the statement that makes the trigger.
+func (t *Table) trigger() string {
+	how := "referencing new table as new_rows for each statement"
+	if t.rowwise() {
+		how = "for each row"
+	}
+	return fmt.Sprintf(`create or replace trigger %s after insert on %s %s
+    execute function postrider.%s();
+comment on trigger %s on %s is 'Forwards inserted rows into postrider.outbox_event. Made by postrider adopt.';
+`, TriggerName, t.Name, how, quote(t.functionName()), TriggerName, t.Name)
+}
