@@ -320,6 +320,26 @@ func TestPresets(t *testing.T) {
 	}
 }
 
+// TestHeadersOfTimes: as docs/design/wire.md says it of each type.
+func TestHeadersOfTimes(t *testing.T) {
+	t.Parallel()
+	d := debezium(t)
+	d.Headers = nil
+	if err := d.Place("ts:header,ts3:header,tz:header,d:header,i:header:number,type:envelope:eventType,raw:envelope,i:envelope"); err != nil {
+		t.Fatal(err)
+	}
+	d.Tracing = "tracingspancontext"
+	_, conn, _ := take(t, `create table outbox (id uuid, aggregatetype text, aggregateid text, type text, payload jsonb,
+		ts timestamp, ts3 timestamp(3), tz timestamptz, d date, i integer, raw bytea, tracingspancontext text)`, "outbox", d)
+	pgtest.Exec(t, conn, `set timezone = 'America/Caracas'; insert into outbox values ('`+id(1)+`', 'O', 'k', 'Made', '1', '2020-01-01 00:00:00.120', '2020-01-01 00:00:00.120',
+		'2020-01-01 10:00:20.120Z', '2020-01-01', 7, '\x0102', E'#x\ntraceparent=00'), ('`+id(2)+`', 'O', 'k', 'Made', '1', null, null, '2020-01-01 10:00:20Z', null, null, null, null)`)
+	wantEvents(t, conn,
+		`outbox.event.O k 1 [["id", "`+id(1)+`"], ["ts", "1577836800120000"], ["ts3", "1577836800120"], ["tz", "2020-01-01T10:00:20.12Z"], ["d", "18262"], ["number", "7"], `+
+			`["wire-envelope", "{\"i\": 7, \"raw\": \"AQI=\", \"eventType\": \"Made\"}"], ["wire-tracing", "#x\ntraceparent=00"]]`,
+		`outbox.event.O k 1 [["id", "`+id(2)+`"], ["ts", null], ["ts3", null], ["tz", "2020-01-01T10:00:20Z"], ["d", null], ["number", null], `+
+			`["wire-envelope", "{\"i\": null, \"raw\": null, \"eventType\": \"Made\"}"], ["wire-tracing", null]]`)
+}
+
 // TestBytesOfTheConvention: any text and any bytes arrive as they are.
 func TestBytesOfTheConvention(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,10 @@ type Definition struct {
 	Payload string `json:"payload"`
 	// Headers are columns that become headers, in this order, behind the header of the id.
 	Headers []Header `json:"headers,omitempty"`
+	// Envelope are columns that a wire rule puts into the envelope of the payload; see docs/design/wire.md.
+	Envelope []Header `json:"envelope,omitempty"`
+	// Tracing is the column with a serialised java.util.Properties that a wire rule makes traceparent of.
+	Tracing string `json:"tracing,omitempty"`
 	// HeadersJSON is a column with a JSON object whose members become headers, behind Headers.
 	HeadersJSON string `json:"headers_json,omitempty"`
 	// Partition is an integer column with the partition; null leaves it to the key.
@@ -95,12 +99,15 @@ func (d Definition) check() error {
 
 // columns are the columns that a definition names, each with the words for what it is.
 func (d Definition) columns() [][2]string {
-	all := [][2]string{{d.ID, "id"}, {d.Key, "key"}, {d.Payload, "payload"}, {d.HeadersJSON, "headers"}, {d.Partition, "partition"}, {d.Timestamp, "timestamp"}}
+	all := [][2]string{{d.ID, "id"}, {d.Key, "key"}, {d.Payload, "payload"}, {d.HeadersJSON, "headers"}, {d.Partition, "partition"}, {d.Timestamp, "timestamp"}, {d.Tracing, "tracing"}}
 	if d.Route != nil {
 		all = append(all, [2]string{d.Route.Field, "route"})
 	}
 	for _, h := range d.Headers {
 		all = append(all, [2]string{h.Column, "header " + h.Name})
+	}
+	for _, f := range d.Envelope {
+		all = append(all, [2]string{f.Column, "envelope's " + f.Name})
 	}
 	return slices.DeleteFunc(all, func(c [2]string) bool { return c[0] == "" })
 }

@@ -98,6 +98,12 @@ func (t *Table) has(d Definition) error {
 	of(d.Partition, "partition", "integer", "smallint", "bigint")
 	of(d.Timestamp, "timestamp", "timestamp with time zone", "timestamp without time zone", "bigint")
 	of(d.HeadersJSON, "headers", "jsonb", "json", "text", "character varying")
+	for _, h := range d.Headers {
+		c, ok := t.column(h.Column)
+		if _, fixed := t.header(h.Column); ok && !fixed && d.Route != nil {
+			wrong = append(wrong, fmt.Errorf("the column %q of %s is of the type %s, whose text in a header depends on the connector's settings: leave it out, or give the topic with --topic-sql to have PostgreSQL's text", h.Column, t.Name, c.typ))
+		}
+	}
 	return errors.Join(wrong...)
 }
 
@@ -126,6 +132,41 @@ func (t *Table) text(name string) string {
 		return `replace(encode(r.` + quote(name) + `, 'base64'), E'\n', '')`
 	}
 	return "r." + quote(name) + "::text"
+}
+
+// header is a column as the text of a header, as Kafka Connect writes it of the type that Debezium gives it: see
+// docs/design/wire.md. It reports false for a type whose text depends on settings of the connector.
+func (t *Table) header(name string) (sql string, fixed bool) {
+	c, _ := t.column(name)
+	at := "r." + quote(name)
+	switch c.typ {
+	case "timestamp without time zone":
+		scale := "1000000"
+		if c.digits >= 0 && c.digits <= 3 {
+			scale = "1000"
+		}
+		return "(extract(epoch from " + at + ") * " + scale + ")::bigint::text", true
+	case "timestamp with time zone":
+		return `regexp_replace(to_char(` + at + ` at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), E'\\.?0+$', '') || 'Z'`, true
+	case "date":
+		return "(" + at + " - date '1970-01-01')::text", true
+	case "numeric", "real", "double precision", "interval", "money", "time without time zone", "time with time zone":
+		return at + "::text", false
+	}
+	return t.text(name), !strings.HasSuffix(c.typ, "[]")
+}
+
+// envelope is a JSON object of columns, as text.
+func (t *Table) envelope(fields []Header) string {
+	var members []string
+	for _, f := range fields {
+		value := "r." + quote(f.Column)
+		if c, _ := t.column(f.Column); c.typ == "bytea" {
+			value = t.text(f.Column)
+		}
+		members = append(members, literalSQL(f.Name)+", "+value)
+	}
+	return "jsonb_build_object(" + strings.Join(members, ", ") + ")::text"
 }
 
 // eventID is a UUID that is in the row, or one that follows from the id of the row: the same table and id give the same one.
@@ -165,7 +206,14 @@ func (t *Table) headers(d Definition) string {
 		}
 	}
 	for _, h := range d.Headers {
-		pair(h.Name, t.text(h.Column))
+		text, _ := t.header(h.Column)
+		pair(h.Name, text)
+	}
+	if len(d.Envelope) > 0 {
+		pair("wire-envelope", t.envelope(d.Envelope))
+	}
+	if d.Tracing != "" {
+		pair("wire-tracing", t.text(d.Tracing))
 	}
 	var sql string
 	if len(pairs) > 0 {

@@ -50,9 +50,9 @@ func (d *Definition) Place(placement string) error {
 		case "partition":
 			d.Partition = parts[0]
 		case "envelope":
-			return fmt.Errorf("%q is placed in the envelope, which the trigger cannot make", field)
+			d.Envelope = append(d.Envelope, Header{parts[0], alias})
 		default:
-			return fmt.Errorf("%q has the placement %q; there are header and partition", field, parts[1])
+			return fmt.Errorf("%q has the placement %q; there are header, envelope and partition", field, parts[1])
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func TestWhatIsRefused(t *testing.T) {
 		create table parent (like outbox); create table child () inherits (parent);
 		create table theirs (like outbox); create function theirs() returns trigger language plpgsql as $$begin return null; end$$;
 		create trigger postrider_forward after insert on theirs for each statement execute function theirs();
-		create table typed (id uuid, aggregatetype text, aggregateid text, type text, payload jsonb, part text, at date, heads integer)`)
+		create table typed (id uuid, aggregatetype text, aggregateid text, type text, payload jsonb, part text, at date, heads integer, price numeric)`)
 	good := debezium(t)
 	with := func(change func(*adopt.Definition)) adopt.Definition {
 		d := debezium(t)
@@ -43,6 +43,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"partition of text":  {"typed", with(func(d *adopt.Definition) { d.Partition = "part" }), []string{`"part"`, "is of the type text", "integer"}},
 		"timestamp of dates": {"typed", with(func(d *adopt.Definition) { d.Timestamp = "at" }), []string{`"at"`, "is of the type date"}},
 		"headers of numbers": {"typed", with(func(d *adopt.Definition) { d.HeadersJSON = "heads" }), []string{`"heads"`, "jsonb"}},
+		"header of money":    {"typed", with(func(d *adopt.Definition) { d.Headers[0].Column = "price" }), []string{`"price"`, "numeric", "depends on the connector's settings"}},
 		"no topic":           {"outbox", with(func(d *adopt.Definition) { d.Route = nil }), []string{"nothing says the topic"}},
 		"two topics":         {"outbox", with(func(d *adopt.Definition) { d.Topic = "t" }), []string{"more than once"}},
 		"no payload":         {"outbox", with(func(d *adopt.Definition) { d.Payload = "" }), []string{"no column has the payload"}},

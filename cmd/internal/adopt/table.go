@@ -23,9 +23,10 @@ type Table struct {
 	owner string
 }
 
-// column is a column with the type that counts, under a domain.
+// column is a column with the type that counts, under a domain, and the digits of a second that a time of it has; -1 is all.
 type column struct {
 	name, typ string
+	digits    int
 }
 
 func (t *Table) column(name string) (column, bool) {
@@ -47,7 +48,7 @@ const findTable = `select c.oid, n.nspname, c.relname, c.relkind::text, format('
 	current_user
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)`
 
-const findColumns = `select a.attname::text, pg_catalog.format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null)
+const findColumns = `select a.attname::text, pg_catalog.format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null), coalesce(nullif(a.atttypmod, -1), t.typtypmod)
 from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
 where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped order by a.attnum`
 
@@ -90,7 +91,7 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 	t.owner = *owner
 	rows, err := db.Query(ctx, findColumns, t.oid)
 	if err == nil {
-		t.columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) { return c, row.Scan(&c.name, &c.typ) })
+		t.columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) { return c, row.Scan(&c.name, &c.typ, &c.digits) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the columns of %s: %w", t.Name, err)

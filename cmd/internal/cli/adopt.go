@@ -34,9 +34,10 @@ func (f *columnFlags) bind(cmd *cobra.Command, preset string) {
 	flags.StringVar(&f.d.Payload, "payload", "", "the `column` with the payload: a bytea as it is, anything else as text")
 	flags.StringArrayVar(&f.headers, "header", nil, "`COLUMN:NAME`, a column that becomes a header; again for more")
 	flags.StringVar(&f.d.HeadersJSON, "headers", "", "the `column` with an object of JSON whose members become headers")
-	flags.StringVar(&f.place, "additional", "", "columns as table.fields.additional.placement has them: `COLUMN:header:NAME`,…")
+	flags.StringVar(&f.place, "additional", "", "columns as table.fields.additional.placement has them: `COLUMN:PLACEMENT:NAME`,…")
 	flags.StringVar(&f.d.Partition, "partition", "", "the integer `column` with the partition")
 	flags.StringVar(&f.d.Timestamp, "timestamp", "", "the `column` with the time of the record")
+	flags.StringVar(&f.d.Tracing, "tracing", "", "the `column` with the tracing context: tracing.span.context.field")
 	flags.StringVar(&f.d.Where, "where", "", "which rows are forwarded, as a `condition` of SQL over the row r")
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(adopt.Presets, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -57,7 +58,7 @@ func (f *columnFlags) definition(cmd *cobra.Command, table string) (adopt.Defini
 		to   *string
 		from string
 	}{{"id", &d.ID, f.d.ID}, {"id-header", &d.IDHeader, f.d.IDHeader}, {"payload", &d.Payload, f.d.Payload}, {"headers", &d.HeadersJSON, f.d.HeadersJSON},
-		{"partition", &d.Partition, f.d.Partition}, {"timestamp", &d.Timestamp, f.d.Timestamp}, {"where", &d.Where, f.d.Where}} {
+		{"partition", &d.Partition, f.d.Partition}, {"timestamp", &d.Timestamp, f.d.Timestamp}, {"tracing", &d.Tracing, f.d.Tracing}, {"where", &d.Where, f.d.Where}} {
 		if given(one.name) {
 			*one.to = one.from
 		}
