@@ -89,14 +89,21 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 		return nil, fmt.Errorf("%s is not a member of %s, which owns postrider.outbox_event and is to own the trigger's function: grant %s to %s", login, *owner, quote(*owner), quote(login))
 	}
 	t.owner = *owner
+	if err := t.readColumns(ctx, db); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Table) readColumns(ctx context.Context, db querier) error {
 	rows, err := db.Query(ctx, findColumns, t.oid)
 	if err == nil {
 		t.columns, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c column, err error) { return c, row.Scan(&c.name, &c.typ, &c.digits) })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the columns of %s: %w", t.Name, err)
+		return fmt.Errorf("read the columns of %s: %w", t.Name, err)
 	}
-	return t, nil
+	return nil
 }
 
 // querier is a connection or a transaction.

@@ -18,7 +18,7 @@ other names, then the cutover. The way back is the rollback. Each command can be
 		Args: cobra.ArbitraryArgs,
 		RunE: c.group,
 	}
-	cmd.AddCommand(c.debeziumShadow(), c.debeziumCutover(), c.debeziumRollback())
+	cmd.AddCommand(c.debeziumCheck(), c.debeziumShadow(), c.debeziumCutover(), c.debeziumRollback())
 	return cmd
 }
 
