@@ -222,7 +222,7 @@ func (e *examination) routedTopics(ctx context.Context) ([]string, error) {
 	}
 	column := pgx.Identifier{e.connector.Router.RouteBy}.Sanitize()
 	rows, err := e.Database.Query(ctx, "select distinct v from (select "+column+"::text as v from "+pgx.Identifier{e.table.schema, e.table.name}.Sanitize()+
-		" where "+column+" is not null limit 100000) some order by 1 limit "+strconv.Itoa(mostTopics))
+		" where "+column+" is not null limit 100000) looked order by 1 limit "+strconv.Itoa(mostTopics))
 	if err != nil {
 		return topics, err
 	}
