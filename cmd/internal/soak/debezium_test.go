@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -38,6 +39,8 @@ type moving struct {
 	dir       string // the connector's, with its offsets
 	connector *kafkajars.Program
 	relay     *process
+	letters   string
+	name      string
 	binary    string
 	rand      *rand.Rand
 	kills     int
@@ -85,8 +88,7 @@ func TestFromDebezium(t *testing.T) {
 
 func startMoving(t *testing.T) *moving {
 	m := &moving{T: t, binary: buildtest.Program(t, "cmd/postrider"), dir: t.TempDir(), rand: rand.New(rand.NewPCG(seed(t), 1))}
-	own := kafkatest.Own(t, kafkajars.Options{})
-	m.broker = kafkatest.Of(own)
+	m.broker = kafkatest.OnlyReal(t)
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // PostgreSQL may run as another user
 		t.Fatal(err)
@@ -114,6 +116,12 @@ func startMoving(t *testing.T) *moving {
 		t.Fatal(err)
 	}
 	m.topics = []string{m.broker.Topic(t, 3, nil), m.broker.Topic(t, 1, nil)}
+	for _, topic := range m.topics {
+		m.broker.CreateTopic(t, "shadow."+topic, 1, nil)
+	}
+	m.letters = m.broker.Topic(t, 1, nil)
+	m.name = strings.ReplaceAll(pgtest.Value[string](t, conn, `select 'dbz_' || gen_random_uuid()`), "-", "_") // the topic of its heartbeats is its own
+	m.broker.CreateTopic(t, "__debezium-heartbeat."+m.name, 1, nil)
 	pgtest.Exec(t, conn, `create table public.outbox (id uuid primary key default gen_random_uuid(), aggregatetype text not null, aggregateid text not null, type text not null, payload jsonb);
 		create table public.written (id uuid, topic text, key text, payload text, seq bigint generated always as identity);
 		create publication dbz for table public.outbox`)
@@ -125,7 +133,7 @@ func (m *moving) table() string { return "public.outbox" }
 // startConnector starts the connector, or starts it again where it stopped, and waits until it reads its slot.
 func (m *moving) startConnector() {
 	m.Helper()
-	p, err := debezium.Start(m.Context(), debezium.Connector{Name: "dbz", Database: m.url, Brokers: m.broker.Addrs[0], Publication: "dbz", Table: "outbox", Light: true,
+	p, err := debezium.Start(m.Context(), debezium.Connector{Name: m.name, Database: m.url, Brokers: m.broker.Addrs[0], Publication: "dbz", Table: "outbox", Light: true,
 		Settings: []string{"heartbeat.interval.ms=300", "poll.interval.ms=50", "extended.headers.enabled=false", "slot.retry.delay.ms=500", "slot.max.retries=60"},
 		Worker:   []string{"offset.flush.interval.ms=300"}}, m.dir)
 	if errors.Is(err, kafkajars.ErrUnavailable) {
@@ -142,7 +150,7 @@ func (m *moving) startConnector() {
 		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 		<-p.Done()
 	})
-	m.wait("the connector to read its slot", `select exists (select from pg_replication_slots where slot_name = 'dbz' and active)`)
+	m.wait("the connector to read its slot", `select exists (select from pg_replication_slots where active)`)
 }
 
 func (m *moving) killConnector() {
@@ -156,7 +164,7 @@ func (m *moving) killConnector() {
 }
 
 func (m *moving) startRelay() {
-	m.relay = run(m.T, m.binary, []string{"serve", "--http", "127.0.0.1:0"}, m.url, m.broker)
+	m.relay = run(m.T, m.binary, []string{"serve", "--http", "127.0.0.1:0"}, m.url, m.broker, "DLQ_TOPIC="+m.letters, "DLQ_GROUP="+m.letters)
 }
 
 func (m *moving) killRelay() {
@@ -175,7 +183,9 @@ func (m *moving) command(kill bool, args ...string) {
 			p.killed(m.Context(), time.Duration(m.rand.IntN(600))*time.Millisecond)
 		}
 	}
+	began := time.Now()
 	p := run(m.T, m.binary, append([]string{"debezium"}, args...), m.url, m.broker)
+	defer func() { m.Logf("%s took %v", args[0], time.Since(began).Round(time.Millisecond)) }()
 	select {
 	case err := <-p.done:
 		if err != nil {
@@ -237,7 +247,7 @@ func (m *moving) write(ctx context.Context, key int) {
 					return err
 				}
 			}
-			if _, err := tx.Exec(ctx, `select pg_sleep(0.005)`); err != nil { // a transaction that is open meanwhile
+			if _, err := tx.Exec(ctx, `select pg_sleep(0.03)`); err != nil { // a transaction that is open meanwhile
 				return err
 			}
 			if n%11 == 10 {
@@ -303,19 +313,12 @@ func (m *moving) judge(rounds int) {
 	m.Logf("%d times to Postrider and %d back, %d kills of connector and relay: %v; %d through Postrider", rounds+1, rounds, m.kills, v, ours)
 }
 
-func header(r *kgo.Record, name string) string {
-	for _, h := range r.Headers {
-		if h.Key == name {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
-
 func names(r *kgo.Record) []string {
 	var all []string
 	for _, h := range r.Headers {
-		all = append(all, h.Key)
+		if !strings.HasPrefix(h.Key, "postrider-") {
+			all = append(all, h.Key)
+		}
 	}
 	return all
 }
