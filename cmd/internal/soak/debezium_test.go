@@ -48,7 +48,7 @@ type moving struct {
 
 // TestFromDebezium moves a table from a real connector to Postrider and back, again and again, while writers write, with kills
 // of the command, of the connector and of the relay. The checker sees each committed row in its topic once, in the order of
-// its key; a copy only where the connector or the relay was killed. Its bytes are the connector's, whoever sent it.
+// its key; a copy only where the connector or the relay was killed. The bytes are the same, which of both sent it.
 func TestFromDebezium(t *testing.T) {
 	t.Parallel()
 	rounds := 2
