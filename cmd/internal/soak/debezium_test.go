@@ -41,9 +41,11 @@ type moving struct {
 	relay     *process
 	letters   string
 	name      string
+	settings  string
 	binary    string
 	rand      *rand.Rand
 	kills     int
+	began     time.Time
 }
 
 // TestFromDebezium moves a table from a real connector to Postrider and back, again and again, while writers write, with kills
@@ -87,7 +89,7 @@ func TestFromDebezium(t *testing.T) {
 }
 
 func startMoving(t *testing.T) *moving {
-	m := &moving{T: t, binary: buildtest.Program(t, "cmd/postrider"), dir: t.TempDir(), rand: rand.New(rand.NewPCG(seed(t), 1))}
+	m := &moving{T: t, began: time.Now(), binary: buildtest.Program(t, "cmd/postrider"), dir: t.TempDir(), rand: rand.New(rand.NewPCG(seed(t), 1))}
 	m.broker = kafkatest.OnlyReal(t)
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // PostgreSQL may run as another user
@@ -120,6 +122,14 @@ func startMoving(t *testing.T) *moving {
 		m.broker.CreateTopic(t, "shadow."+topic, 1, nil)
 	}
 	m.letters = m.broker.Topic(t, 1, nil)
+	m.settings = filepath.Join(m.dir, "postrider.yaml")
+	rules := "topics:\n"
+	for _, topic := range m.topics {
+		rules += fmt.Sprintf("  - {match: %q, wire: {key: string, value: string}}\n", topic)
+	}
+	if err := os.WriteFile(m.settings, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m.name = strings.ReplaceAll(pgtest.Value[string](t, conn, `select 'dbz_' || gen_random_uuid()`), "-", "_") // the topic of its heartbeats is its own
 	m.broker.CreateTopic(t, "__debezium-heartbeat."+m.name, 1, nil)
 	pgtest.Exec(t, conn, `create table public.outbox (id uuid primary key default gen_random_uuid(), aggregatetype text not null, aggregateid text not null, type text not null, payload jsonb);
@@ -164,7 +174,7 @@ func (m *moving) killConnector() {
 }
 
 func (m *moving) startRelay() {
-	m.relay = run(m.T, m.binary, []string{"serve", "--http", "127.0.0.1:0"}, m.url, m.broker, "DLQ_TOPIC="+m.letters, "DLQ_GROUP="+m.letters)
+	m.relay = run(m.T, m.binary, []string{"serve", "--http", "127.0.0.1:0", "--config", m.settings}, m.url, m.broker, "DLQ_TOPIC="+m.letters, "DLQ_GROUP="+m.letters)
 }
 
 func (m *moving) killRelay() {
@@ -185,7 +195,9 @@ func (m *moving) command(kill bool, args ...string) {
 	}
 	began := time.Now()
 	p := run(m.T, m.binary, append([]string{"debezium"}, args...), m.url, m.broker)
-	defer func() { m.Logf("%s took %v", args[0], time.Since(began).Round(time.Millisecond)) }()
+	defer func() {
+		m.Logf("%v after the start %s took %v", time.Since(m.began).Round(time.Second), args[0], time.Since(began).Round(time.Millisecond))
+	}()
 	select {
 	case err := <-p.done:
 		if err != nil {
@@ -316,9 +328,7 @@ func (m *moving) judge(rounds int) {
 func names(r *kgo.Record) []string {
 	var all []string
 	for _, h := range r.Headers {
-		if !strings.HasPrefix(h.Key, "postrider-") {
-			all = append(all, h.Key)
-		}
+		all = append(all, h.Key)
 	}
 	return all
 }
