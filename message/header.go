@@ -80,6 +80,9 @@ const (
 	// absent where the writer chose none.
 	HeaderPartition = "postrider-partition"
 	HeaderTimestamp = "postrider-timestamp"
+	// HeaderWire is WireDebezium on the dead letter of an event that is sent as Debezium's event router sends its records. The
+	// letter has the event as it was written.
+	HeaderWire = "postrider-wire"
 	// HeaderTaskUUID is the linked task; absent when there is none.
 	HeaderTaskUUID = "postrider-task-uuid"
 
@@ -103,6 +106,9 @@ const (
 	// alone.
 	HeaderRetryTopic = "postrider-retry-topic"
 )
+
+// WireDebezium is the value of HeaderWire.
+const WireDebezium = "debezium"
 
 // Values of HeaderPayload and HeaderKey.
 const (

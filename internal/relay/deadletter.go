@@ -64,7 +64,11 @@ func (r *Relay) sendLetters(ctx context.Context) (sent int, err error) {
 	pass := r.tracing.pass(work, actionDeadLetter, actionDeadLetter, began, time.Now(), len(claim.Events()))
 	defer func() { pass.close(err) }()
 	work = pass.in(work)
-	ls := newLetters(claim.Events(), letterTopic)
+	events := claim.Events()
+	for i := range events {
+		events[i].Wired = r.settings(events[i].Topic).Wire != nil
+	}
+	ls := newLetters(events, letterTopic)
 	ls.source, ls.desk = r.cfg.Source, claim.Desk()
 	// The time for sending begins after the letters are encoded. If encoding used it up, all letters would be withheld
 	// without a word, and again the next time.

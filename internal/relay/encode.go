@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/postrider/postrider/internal/wire"
 	"github.com/postrider/postrider/message"
 )
 
@@ -19,6 +20,8 @@ const (
 	CodeReservedTopic = "RESERVED_TOPIC"
 	// CodeTopicNotAllowed: the settings of the source do not allow its events to go to this topic.
 	CodeTopicNotAllowed = "TOPIC_NOT_ALLOWED"
+	// CodeInvalidWire: the event is not what the wire of its topic needs.
+	CodeInvalidWire = "INVALID_WIRE"
 	// CodeWithheld: it was not sent, because an earlier one did not go.
 	CodeWithheld = "WITHHELD"
 	// CodeSkipped: an operator gave the event up.
@@ -52,9 +55,9 @@ func newEncoder(source string, events int) *encoder {
 // idBytes is the length of an event id as text.
 const idBytes = 36
 
-// message encodes an event for its own topic. The outcome is nil, or Permanent for an event that
-// cannot be encoded.
-func (x *encoder) message(e *Event) (Message, *Outcome) {
+// message encodes an event for its own topic, as the wire of the topic says; nil for none. The outcome is nil, or Permanent
+// for an event that cannot be encoded.
+func (x *encoder) message(e *Event, w *wire.Rule) (Message, *Outcome) {
 	m := Message{
 		ID:    MessageID{Source: x.name, EventID: e.EventID, Episode: e.Episode},
 		Topic: e.Topic, Key: e.Key, Value: e.Payload, Partition: e.Partition, Timestamp: e.Timestamp,
@@ -83,6 +86,14 @@ func (x *encoder) message(e *Event) (Message, *Outcome) {
 				identity = first
 			}
 		}
+	}
+	if w != nil {
+		rec, err := w.Record(e.Key, e.Payload, hs)
+		if err != nil {
+			return m, &Outcome{Class: Permanent, Code: CodeInvalidWire, Message: err.Error()}
+		}
+		m.Key, m.Value, m.Headers = rec.Key, rec.Value, rec.Headers
+		return m, nil
 	}
 	begin := len(x.headers)
 	x.headers = append(x.headers, message.Header{Name: message.HeaderEventID, Value: x.id(identity)})

@@ -33,7 +33,7 @@ func FuzzHeadersOfARecord(f *testing.F) {
 				t.Errorf("%s says it is event %q", what, got)
 			}
 		}
-		if m, refused := newEncoder("", 1).message(e); refused == nil {
+		if m, refused := newEncoder("", 1).message(e, nil); refused == nil {
 			check("the record", &m)
 		}
 		for _, fits := range []fit{whole, withoutPayload, bare} {

@@ -44,7 +44,7 @@ func TestMessageIsTheEventAndItsID(t *testing.T) {
 			t.Parallel()
 			e := with(unkeyed(1), c.change)
 			e.Episode = 4
-			m, o := (&encoder{}).message(&e)
+			m, o := (&encoder{}).message(&e, nil)
 			if o != nil {
 				t.Fatalf("refused: %+v", *o)
 			}
@@ -86,7 +86,7 @@ func TestMessageRefusesWhatCannotBeSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := with(keyed(1, "k"), c.change)
-			_, o := (&encoder{}).message(&e)
+			_, o := (&encoder{}).message(&e, nil)
 			if o == nil || o.Class != Permanent || o.Code != c.code || !strings.Contains(o.Message, c.mention) {
 				t.Errorf("got %+v, want permanent %s that mentions %s", o, c.code, c.mention)
 			}

@@ -42,6 +42,8 @@ type Event struct {
 	Partition *int32
 	// Timestamp is what the writer wants the record to have; zero is the time when it is sent.
 	Timestamp time.Time
+	// Wired says that its topic has a wire; it is set for dead letters alone.
+	Wired bool
 	// Attempts counts failed attempts that were the event's own fault.
 	Attempts int
 	// MaxAttempts is the event's own limit, or that of its task's template; 0 takes the relay's.
@@ -79,12 +81,12 @@ func (e *Event) keepsHeader(name string) bool {
 }
 
 // isOn reports whether the event goes to this partition of a topic that has so many.
-func (e *Event) isOn(partition, partitions int32, partitionOf func(key []byte, n int32) int32) bool {
+func (e *Event) isOn(partition, partitions int32, partitionOf func(e *Event, n int32) int32) bool {
 	switch {
 	case e.Partition != nil:
 		return *e.Partition == partition
 	case e.Key != nil:
-		return partitionOf(e.Key, partitions) == partition
+		return partitionOf(e, partitions) == partition
 	}
 	return false
 }

@@ -37,7 +37,7 @@ func everythingFits(*Message, int) *Outcome { return nil }
 // rulesOf are rules that are the same for every topic, without a limit, without luck.
 func rulesOf(s TopicSettings) rules {
 	s = s.withDefaults()
-	return rules{settings: func(string) *TopicSettings { return &s }, check: everythingFits, partition: partitionOf,
+	return rules{settings: func(string) *TopicSettings { return &s }, check: everythingFits, partition: func(e *Event, n int32) int32 { return partitionOf(e.Key, n) },
 		own: func(string) string { return "" }, random: func() float64 { return 0 }, holdID: idsFrom(100)}
 }
 

@@ -105,7 +105,7 @@ func (b *holdBook) partition(topic string, n, of int32) *Hold {
 // event that waits for its key would be a probe of its topic that cannot go. While a topic that grew has holds from before,
 // a key is in one partition by the old number of them and in one by the new. An event without a key goes to any partition,
 // unless its writer chose one.
-func (b *holdBook) each(e *Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) {
+func (b *holdBook) each(e *Event, partition func(e *Event, n int32) int32, f func(*Hold) bool) {
 	if len(b.bySubject) == 0 {
 		return
 	}
@@ -121,7 +121,7 @@ func (b *holdBook) each(e *Event, partition func(key []byte, n int32) int32, f f
 }
 
 // eachPartition calls f with the holds of an event's partition, and reports whether all of them returned true.
-func (b *holdBook) eachPartition(e *Event, partition func(key []byte, n int32) int32, f func(*Hold) bool) bool {
+func (b *holdBook) eachPartition(e *Event, partition func(e *Event, n int32) int32, f func(*Hold) bool) bool {
 	if e.goesAnywhere() {
 		return true
 	}
@@ -141,7 +141,7 @@ func (h *Hold) expects(e *Event) bool { return h.Scope == ScopeKey && h.EventID 
 
 // awaits returns the hold that an event must wait for, or nil when it may go. from is the hold that it came from. taken
 // says that it was taken, so that its own batch is among the batches in hand.
-func (b *holdBook) awaits(e *Event, from *Hold, taken bool, partition func(key []byte, n int32) int32) (waits *Hold) {
+func (b *holdBook) awaits(e *Event, from *Hold, taken bool, partition func(e *Event, n int32) int32) (waits *Hold) {
 	if len(b.bySubject) == 0 {
 		return nil
 	}

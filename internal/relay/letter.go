@@ -107,6 +107,9 @@ func letterAt(e *Event, source, desk, topic string, fits fit) Message {
 	if desk != "" {
 		add(message.HeaderDesk, desk)
 	}
+	if e.Wired {
+		add(message.HeaderWire, message.WireDebezium)
+	}
 	if e.Partition != nil {
 		add(message.HeaderPartition, strconv.Itoa(int(*e.Partition)))
 	}

@@ -21,8 +21,8 @@ type rules struct {
 	// check returns the outcome of a message that can never be sent as it is, or nil. limit is the
 	// topic's largest record in bytes, 0 for the publisher's own.
 	check func(m *Message, limit int) *Outcome
-	// partition says on which of n partitions a key is.
-	partition func(key []byte, n int32) int32
+	// partition says on which of n partitions the key of an event is, as it is sent.
+	partition func(e *Event, n int32) int32
 	// own says what a topic that Postrider itself writes is for; it is empty for all others.
 	own func(topic string) string
 	// allowed reports whether events may go to a topic; nil where all may. sourceName is the name of the outbox, which every
@@ -199,9 +199,10 @@ func (p *plan) sort(i int, blocked map[subject]bool) fate {
 		return fate{kind: fateUnsendable, why: &Outcome{Class: Permanent, Code: CodeTopicNotAllowed,
 			Message: fmt.Sprintf("the source %s may not write to the topic %s: the settings of the source name its topics (topics.allow)", p.sourceName, e.Topic)}}
 	}
-	m, o := p.encode.message(e)
+	s := p.settings(e.Topic)
+	m, o := p.encode.message(e, s.Wire)
 	if o == nil {
-		o = p.check(&m, p.settings(e.Topic).MaxMessageBytes)
+		o = p.check(&m, s.MaxMessageBytes)
 	}
 	if o != nil {
 		return fate{kind: fateUnsendable, why: o}

@@ -36,7 +36,7 @@ func TestRedrivesSayWhatTheyWere(t *testing.T) {
 	} {
 		e := c.event
 		e.EventID, e.Topic, e.Headers = own, "orders", []byte(`[["a", "1"], ["postrider-hops", "1"], ["postrider-redrive-of", "`+c.of+`"], ["postrider-redrive-for", "billing"]]`)
-		m, o := newEncoder("", 1).message(&e)
+		m, o := newEncoder("", 1).message(&e, nil)
 		if (o != nil) != c.refused || o != nil && (o.Code != CodeInvalidHeaders || !strings.Contains(o.Message, message.HeaderRedriveOf)) {
 			t.Fatalf("%s: %+v", name, o)
 		}

@@ -200,7 +200,7 @@ func New(cfg Config) (*Relay, error) {
 	if own == nil {
 		own = func(string) string { return "" }
 	}
-	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: cfg.Publisher.Partition, own: own, allowed: cfg.Allowed, sourceName: cfg.Source, breakers: newBreakers()}
+	r.rules = rules{settings: r.settings, check: cfg.Publisher.Check, partition: r.partitionOf, own: own, allowed: cfg.Allowed, sourceName: cfg.Source, breakers: newBreakers()}
 	return r, nil
 }
 
@@ -218,6 +218,17 @@ func (r *Relay) settings(topic string) *TopicSettings {
 	s = s.withDefaults()
 	kept, _ := r.topics.LoadOrStore(topic, &s)
 	return kept.(*TopicSettings)
+}
+
+// partitionOf returns on which of n partitions the key of an event is, as it is sent.
+func (r *Relay) partitionOf(e *Event, n int32) int32 {
+	key := e.Key
+	if w := r.settings(e.Topic).Wire; w != nil {
+		if sent, err := w.RecordKey(key); err == nil { // with an error the event is not sent
+			key = sent
+		}
+	}
+	return r.cfg.Publisher.Partition(key, n)
 }
 
 // Wake has the relay look at once whether there is something to do. Another part of the process has changed the outbox.

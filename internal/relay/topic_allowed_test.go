@@ -45,7 +45,7 @@ func TestTopicNotAllowed(t *testing.T) {
 	if !found {
 		t.Errorf("the dead letter has the headers %v", l.Headers)
 	}
-	if m, _ := newEncoder("", 1).message(&events[0]); len(m.Headers) != 1 {
+	if m, _ := newEncoder("", 1).message(&events[0], nil); len(m.Headers) != 1 {
 		t.Errorf("without a source the headers are %v", m.Headers)
 	}
 }

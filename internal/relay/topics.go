@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/postrider/postrider/internal/wire"
 	"github.com/postrider/postrider/message"
 	"github.com/postrider/postrider/retry"
 )
@@ -50,6 +51,9 @@ type TopicSettings struct {
 	// negative, there is no circuit breaker. Default to 100 and 1m.
 	BreakerEvents int
 	BreakerWindow time.Duration
+	// Wire has the events sent as Debezium's event router sends its records, without headers of ours; docs/design/wire.md
+	// says what their rows have. Defaults to nil: an event is sent as it stands.
+	Wire *wire.Rule
 }
 
 func (s TopicSettings) withDefaults() TopicSettings {

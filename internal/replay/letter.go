@@ -33,6 +33,8 @@ const (
 	SourceTopic Skip = "source_topic"
 	// UnreadableHeaders: some headers of its event cannot be read, and no option says what to send instead.
 	UnreadableHeaders = Skip(dlq.UnreadableHeaders)
+	// Wired: its topic gets records as Debezium's event router makes them, and the letter has the event as it was written.
+	Wired Skip = "wired"
 	// TooManyHops: its message was replayed too often.
 	TooManyHops Skip = "too_many_hops"
 	// SentAgain: its message was sent again before, and came back as a later letter, which is sent instead.
@@ -60,6 +62,8 @@ func (s Skip) Explain() string {
 		return "its message came from the topic that is read; give another (--to)"
 	case UnreadableHeaders:
 		return "some headers of its event cannot be read: give headers (--header), send each as the text of its value (--header-text), or send it without any (--header-none); --match error=INVALID_HEADERS is about such letters alone"
+	case Wired:
+		return "its topic gets records as Debezium's event router makes them, and the letter has the event as it was written: the desk sends it through the outbox (postrider dlq requeue)"
 	case TooManyHops:
 		return "its message was replayed as often as --max-hops allows, and came back dead each time"
 	case SentAgain:
@@ -131,6 +135,8 @@ func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Ti
 		v.skip = SourceTopic
 	case unreadable:
 		v.skip = UnreadableHeaders
+	case o.To == ToOriginal && l.Dialect == dlq.DialectPostrider && valueOf(r, message.HeaderWire) != "":
+		v.skip = Wired
 	case l.Hops >= o.MaxHops:
 		v.skip = TooManyHops
 	default:
@@ -138,8 +144,26 @@ func (o *Options) decideLetter(r *dlq.Record, l dlq.Letter, since, until time.Ti
 			ID: relay.MessageID{EventID: recordID(r)}, Topic: target, Key: l.Key, Value: l.Payload,
 			Headers: headersOf(&l, replayID(l.ID, target, label)),
 		}
+		if o.To == ToOriginal && l.Dialect == dlq.DialectPostrider { // another topic has partitions of its own
+			if n, err := strconv.ParseInt(valueOf(r, message.HeaderPartition), 10, 32); err == nil && n >= 0 {
+				v.message.Partition = new(int32(n))
+			}
+			if at, err := time.Parse(time.RFC3339Nano, valueOf(r, message.HeaderTimestamp)); err == nil {
+				v.message.Timestamp = at
+			}
+		}
 	}
 	return v
+}
+
+// valueOf is the value of a header of a record; empty where it has none.
+func valueOf(r *dlq.Record, name string) string {
+	for _, h := range r.Headers {
+		if h.Name == name {
+			return string(h.Value)
+		}
+	}
+	return ""
 }
 
 // target is where a letter's message goes, or why it cannot.

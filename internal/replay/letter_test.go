@@ -68,6 +68,8 @@ func TestJudge(t *testing.T) {
 		"more are allowed":    {record: set(event, message.HeaderHops, "3"), change: func(o *Options) { o.MaxHops = 4 }, target: "orders"},
 		"unreadable headers":  {record: set(event, message.HeaderInvalidHeaders, `{"a": 1}`), skip: UnreadableHeaders},
 		"repaired":            {record: set(event, message.HeaderInvalidHeaders, `{"a": 1}`), change: func(o *Options) { o.Repair = &dlq.Repair{None: true} }, target: "orders"},
+		"wired":               {record: set(event, message.HeaderWire, message.WireDebezium), skip: Wired},
+		"wired, to a topic":   {record: set(event, message.HeaderWire, message.WireDebezium), change: func(o *Options) { o.To = "sandbox" }, target: "sandbox"},
 		"of another program":  {record: set(foreign(1, nil), message.HeaderInvalidHeaders, `{"a": 1}`), target: "payments"},
 		"hops that are none":  {record: set(event, message.HeaderHops, "-9 \x1b[2J"), target: "orders"},
 	} {
@@ -84,9 +86,30 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: the message is %q", name, v.message.Value)
 		}
 	}
-	for _, s := range []Skip{Undecodable, PayloadGone, PayloadRefused, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, TooManyHops, SentAgain, Refused} {
+	for _, s := range []Skip{Undecodable, PayloadGone, PayloadRefused, TaskSubject, NoTarget, NoRetryTopic, SourceTopic, UnreadableHeaders, Wired, TooManyHops, SentAgain, Refused} {
 		if s.Explain() == string(s) || s.Explain() == "" {
 			t.Errorf("%s is not explained", s)
+		}
+	}
+}
+
+// TestPlaceOfTheRecord: an event whose writer chose partition and timestamp goes there again, and to no such place of another
+// topic.
+func TestPlaceOfTheRecord(t *testing.T) {
+	t.Parallel()
+	event := set(set(dlqtest.Event(3, 1), message.HeaderPartition, "2"), message.HeaderTimestamp, "2021-03-04T05:06:07.891Z")
+	for to, want := range map[string]string{ToOriginal: "2 2021-03-04T05:06:07.891Z", "sandbox": "none 0001-01-01T00:00:00Z"} {
+		o := optionsOf(func(o *Options) { o.To = to })
+		if err := o.Check(); err != nil {
+			t.Fatal(err)
+		}
+		m := o.decide(&event, time.Time{}, time.Time{}, "1").message
+		got := "none"
+		if m.Partition != nil {
+			got = fmt.Sprint(*m.Partition)
+		}
+		if got += " " + m.Timestamp.UTC().Format(time.RFC3339Nano); got != want {
+			t.Errorf("to %q: %s, want %s", to, got, want)
 		}
 	}
 }

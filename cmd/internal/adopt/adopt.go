@@ -32,6 +32,8 @@ type Wish struct {
 	Definition Definition
 	Mode       Mode
 	Prefix     string
+	// Connector is the connector that sends the rows of a shadow, where it is known: a cutover takes it from there.
+	Connector Connector
 	// Replace allows that the table is forwarded in another way now.
 	Replace bool
 }
@@ -54,7 +56,8 @@ func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
 		return "", err
 	}
 	if now != nil {
-		same := sameJSON(now.Definition, w.Definition) && now.Mode == w.Mode && now.Prefix == w.Prefix
+		same := sameJSON(now.Definition, w.Definition) && now.Mode == w.Mode && now.Prefix == w.Prefix &&
+			(w.Connector == Connector{} || w.Connector == Connector{now.Slot, now.Publication})
 		switch {
 		case now.Mode == ModeHeld:
 			return "", fmt.Errorf("a cutover of %s runs since %s: postrider debezium cutover or rollback ends it", t.Name, now.Since.UTC().Format(time.RFC3339))
@@ -80,12 +83,12 @@ func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
 	}
 	return fmt.Sprintf(`lock table %s in share row exclusive mode;
 %s%salter table %s enable trigger %s;
-insert into postrider.outbox_forward as f (source_table, function_name, definition, mode, prefix)
-    values (%s, %s, %s, %s, %s)
+insert into postrider.outbox_forward as f (source_table, function_name, definition, mode, prefix, slot, publication)
+    values (%s, %s, %s, %s, %s, nullif(%s, ''), nullif(%s, ''))
     on conflict (source_table) do update set definition = excluded.definition, mode = excluded.mode, prefix = excluded.prefix,
-        changed_at = clock_timestamp();
+        slot = coalesce(excluded.slot, f.slot), publication = coalesce(excluded.publication, f.publication), changed_at = clock_timestamp();
 `, t.Name, function, t.trigger(), t.Name, TriggerName, literalSQL(t.Name), literalSQL(t.functionName()), literalSQL(string(definition)),
-		literalSQL(string(w.Mode)), literalSQL(w.Prefix)), nil
+		literalSQL(string(w.Mode)), literalSQL(w.Prefix), literalSQL(w.Connector.Slot), literalSQL(w.Connector.Publication)), nil
 }
 
 func sameJSON(a, b any) bool {

@@ -9,7 +9,34 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/cmd/internal/debezium"
 )
+
+// FromConnector is the definition that does what a connector does with the columns of a table; has says which there are.
+func FromConnector(from debezium.Connector, has func(column string) bool) Definition {
+	r := from.Router
+	d := Definition{ID: r.ID, IDHeader: "id", Key: r.Key, Payload: r.Payload, Timestamp: r.Timestamp,
+		Route: &Route{Field: r.RouteBy, Regex: r.Regex, Replacement: r.Replacement}}
+	if has(r.TracingField) {
+		d.Tracing = r.TracingField
+	}
+	for _, f := range r.Fields {
+		if !has(f.Column) && r.IgnoreMissing {
+			continue
+		}
+		h := Header{Column: f.Column, Name: f.Alias}
+		switch f.Placement {
+		case debezium.PlaceHeader:
+			d.Headers = append(d.Headers, h)
+		case debezium.PlaceEnvelope:
+			d.Envelope = append(d.Envelope, h)
+		case debezium.PlacePartition:
+			d.Partition = f.Column
+		}
+	}
+	return d
+}
 
 // Event is what the trigger would put into outbox_event for a row.
 type Event struct {

@@ -37,6 +37,12 @@ func (t *Table) column(name string) (column, bool) {
 	return t.columns[i], true
 }
 
+// Has says whether the table has a column.
+func (t *Table) Has(name string) bool {
+	_, ok := t.column(name)
+	return ok
+}
+
 // rowwise says that the trigger works row by row. A partitioned table gives its trigger for rows to all partitions, the coming
 // ones included; rows that are inserted into a partition itself would pass a trigger for statements by.
 func (t *Table) rowwise() bool { return t.kind == "p" }

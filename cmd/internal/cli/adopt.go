@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,14 @@ func (f *columnFlags) bind(cmd *cobra.Command, preset string) {
 	flags.StringVar(&f.d.Where, "where", "", "which rows are forwarded, as a `condition` of SQL over the row r")
 	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(adopt.Presets, cobra.ShellCompDirectiveNoFileComp))
 }
+
+// given says whether any of the flags was given.
+func (f *columnFlags) given(cmd *cobra.Command) bool {
+	return slices.ContainsFunc(columnFlagNames, func(name string) bool { return cmd.Flags().Changed(name) })
+}
+
+var columnFlagNames = []string{"preset", "id", "id-header", "topic", "topic-sql", "route-field", "route-regex", "route-replacement", "key", "key-sql", "payload",
+	"header", "headers", "additional", "partition", "timestamp", "tracing", "where"}
 
 // definition puts what the flags say over what the preset says.
 func (f *columnFlags) definition(cmd *cobra.Command, table string) (adopt.Definition, error) {

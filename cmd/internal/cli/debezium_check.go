@@ -57,7 +57,7 @@ codes: 0 the same, 1 something differs or failed, 2 something is refused, or the
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&from, "connector", "", "the connector's configuration: a `file`, or the connector's address in Connect's REST API")
+	cmd.Flags().StringVar(&from, "connector", "", connectorFlag)
 	cmd.Flags().StringVar(&worker, "worker", "", "a properties `file` of the Connect worker, for the converters that the connector does not set")
 	cmd.Flags().StringVar(&compared.Table, "table", "", "the outbox `table`, SCHEMA.NAME, where table.include.list means several")
 	cmd.Flags().StringSliceVar(&compared.Topics, "topic", nil, "a `topic` to compare, beside those of the rows in the table; again for more")
@@ -74,17 +74,9 @@ func (c *commands) checkConnector(cmd *cobra.Command, from, worker string, compa
 	if err != nil {
 		return check.Report{}, err
 	}
-	environment := func(name string) string {
-		for _, pair := range c.environ {
-			if value, is := strings.CutPrefix(pair, name+"="); is {
-				return value
-			}
-		}
-		return ""
-	}
 	ctx := cmd.Context()
-	compared.Settings = cfg
-	if compared.Properties, err = debezium.Load(ctx, from, environment(debezium.UserEnv), environment(debezium.PasswordEnv)); err != nil {
+	compared.Settings, compared.From = cfg, from
+	if compared.Properties, err = c.connectorProperties(ctx, from); err != nil {
 		return check.Report{}, err
 	}
 	if worker != "" {

@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/internal/adopt"
+	"github.com/postrider/postrider/cmd/internal/debezium"
 )
 
 func (c *commands) debezium() *cobra.Command {
@@ -22,9 +28,47 @@ other names, then the cutover. The way back is the rollback. Each command can be
 	return cmd
 }
 
+// connectorFlag is the flag --connector.
+const connectorFlag = "the connector's configuration: a `FILE`, or its address in Connect's REST API, http://HOST:8083/connectors/NAME"
+
+// connectorProperties reads the configuration of a connector, with the login at Connect's REST API from the environment.
+func (c *commands) connectorProperties(ctx context.Context, from string) (debezium.Properties, error) {
+	env := func(name string) string {
+		for _, entry := range c.environ {
+			if value, ok := strings.CutPrefix(entry, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+	return debezium.Load(ctx, from, env(debezium.UserEnv), env(debezium.PasswordEnv))
+}
+
+// connector reads the configuration of a connector, and says what of it a cutover meets.
+func (c *commands) connector(ctx context.Context, from string) (debezium.Connector, error) {
+	properties, err := c.connectorProperties(ctx, from)
+	if err != nil {
+		return debezium.Connector{}, err
+	}
+	found, err := properties.Read()
+	if err != nil {
+		return found, err
+	}
+	if found.Plugin != "pgoutput" {
+		return found, fmt.Errorf("the connector decodes with plugin.name=%s, and a table cannot be taken out of what that sends: move it to pgoutput first", found.Plugin)
+	}
+	if found.Autocreate == "filtered" {
+		return found, errors.New("the connector has publication.autocreate.mode=filtered: when it starts, it puts the table back into its publication, and rows are sent twice; set it to disabled first")
+	}
+	if !found.Heartbeats {
+		fmt.Fprintln(c.stderr, "postrider: the connector has no heartbeat.interval.ms: after the last row of a quiet table its slot does not move, and a cutover waits; set 1000")
+	}
+	return found, nil
+}
+
 func (c *commands) debeziumShadow() *cobra.Command {
 	var columns columnFlags
-	var prefix string
+	var prefix, from string
 	var run, replace bool
 	cmd := &cobra.Command{
 		Use:   "shadow TABLE",
@@ -37,12 +81,29 @@ SQL, and changes nothing. postrider adopt TABLE --remove --run ends the shadow.`
 			if prefix == "" {
 				return usagef("--prefix is empty: the topics of a shadow need other names than the connector's")
 			}
-			d, err := columns.definition(cmd, args[0])
+			w := adopt.Wish{Mode: adopt.ModeShadow, Prefix: prefix, Replace: replace}
+			var found debezium.Connector
+			var err error
+			if from != "" {
+				if columns.given(cmd) {
+					return usagef("--connector says what the columns are: leave the flags about columns out")
+				}
+				found, err = c.connector(cmd.Context(), from)
+				w.Connector = adopt.Connector{Slot: found.Slot, Publication: found.Publication}
+			} else {
+				w.Definition, err = columns.definition(cmd, args[0])
+			}
 			if err != nil {
 				return err
 			}
-			w := adopt.Wish{Definition: d, Mode: adopt.ModeShadow, Prefix: prefix, Replace: replace}
 			return c.withAdopter(cmd, func(a *adopt.Adopter) error {
+				if from != "" {
+					t, err := adopt.FindTable(cmd.Context(), a.Conn, args[0])
+					if err != nil {
+						return err
+					}
+					w.Definition = adopt.FromConnector(found, t.Has)
+				}
 				if run {
 					return a.Adopt(cmd.Context(), args[0], w)
 				}
@@ -52,6 +113,7 @@ SQL, and changes nothing. postrider adopt TABLE --remove --run ends the shadow.`
 		},
 	}
 	columns.bind(cmd, "debezium")
+	cmd.Flags().StringVar(&from, "connector", "", connectorFlag)
 	cmd.Flags().StringVar(&prefix, "prefix", "shadow.", "what the names of the topics begin with")
 	cmd.Flags().BoolVar(&run, "run", false, "do it; without it the SQL is printed")
 	cmd.Flags().BoolVar(&replace, "replace", false, "put this definition in the place of another one")
@@ -86,6 +148,7 @@ func (f *moveFlags) set(a *adopt.Adopter) { a.LockTimeout = time.Duration(f.lock
 
 func (c *commands) debeziumCutover() *cobra.Command {
 	var flags moveFlags
+	var from string
 	cmd := &cobra.Command{
 		Use:   "cutover TABLE",
 		Short: "Move a table from its connector to Postrider, without a gap",
@@ -98,6 +161,13 @@ connector must run, and must not put the table back: publication.autocreate.mode
 			if err := flags.check(); err != nil {
 				return err
 			}
+			if from != "" {
+				found, err := c.connector(cmd.Context(), from)
+				if err != nil {
+					return err
+				}
+				flags.cut.Slot, flags.cut.Publication = cmp.Or(flags.cut.Slot, found.Slot), cmp.Or(flags.cut.Publication, found.Publication)
+			}
 			return c.withAdopter(cmd, func(a *adopt.Adopter) error {
 				flags.set(a)
 				if flags.run {
@@ -109,6 +179,7 @@ connector must run, and must not put the table back: publication.autocreate.mode
 		},
 	}
 	flags.bind(cmd)
+	cmd.Flags().StringVar(&from, "connector", "", connectorFlag)
 	cmd.Flags().StringVar(&flags.cut.Slot, "slot", "", "the connector's replication `slot`: slot.name; without it the only one of pgoutput")
 	cmd.Flags().StringVar(&flags.cut.Publication, "publication", "", "its `publication`: publication.name; without it the only one that has the table")
 	return cmd

@@ -229,7 +229,7 @@ func TestExampleRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Topics) != 2 || len(c.Topics[0].Settings()) != len(TopicKeys()) {
+	if len(c.Topics) != 3 || c.TopicSettings("outbox.event.Order").Wire == nil || len(c.Topics[0].Settings()) != len(TopicKeys()) {
 		t.Errorf("the rules are %v, the keys %v", c.Topics, TopicKeys())
 	}
 	if got := c.TopicSettings("orders.eu"); got.Retry.MaxAttempts != 20 || got.AfterLastAttempt != relay.PolicyHaltKey || got.DLQTopic != "dead.eu" {

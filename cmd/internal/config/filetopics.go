@@ -39,8 +39,11 @@ func (f *fileReader) rule(number int, body *yaml.Node) {
 		case f.twice(name, label+": "+key):
 		case key == "match":
 			r.match, complete = f.match(label, value)
+		case key == wireKey && !yamldoc.IsNull(value):
+			r.wire, r.wireOrigin = f.wire(label, value), fmt.Sprintf("%s:%d", f.path, value.Line)
+		case key == wireKey:
 		case !known:
-			f.problem(name, "unknown key %s in %s; the nearest key is %s", shown(key), label, Nearest(key, append(TopicKeys(), "match")))
+			f.problem(name, "unknown key %s in %s; the nearest key is %s", shown(key), label, Nearest(key, append(TopicKeys(), "match", wireKey)))
 		case yamldoc.IsNull(value): // a key without a value is an unset one
 		default:
 			f.topicValue(&r, label, key, value)
@@ -51,8 +54,8 @@ func (f *fileReader) rule(number int, body *yaml.Node) {
 	case !isMapping(body): // reported
 	case !matched:
 		f.problem(body, "%s has no match: add match: with a topic name, or a glob with * and ?", label)
-	case complete && len(r.values) == 0 && len(f.problems) == wrong:
-		f.problem(body, "%s, for %s, sets nothing; give it one of %s, or remove it", label, shown(r.match), strings.Join(TopicKeys(), ", "))
+	case complete && len(r.values) == 0 && r.wire == nil && len(f.problems) == wrong:
+		f.problem(body, "%s, for %s, sets nothing; give it one of %s, or remove it", label, shown(r.match), strings.Join(append(TopicKeys(), wireKey), ", "))
 	case complete:
 		f.rules = append(f.rules, r)
 	}

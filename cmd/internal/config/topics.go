@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/relay"
+	"github.com/postrider/postrider/internal/wire"
 	"github.com/postrider/postrider/retry"
 )
 
@@ -54,6 +55,9 @@ func TopicKeys() []string {
 type TopicRule struct {
 	match, origin string
 	values        []topicValue
+	// wire is what the rule says of the records' bytes, and wireOrigin where; nil for nothing.
+	wire       *wire.Rule
+	wireOrigin string
 }
 
 // topicValue is one value of a rule.
@@ -89,6 +93,9 @@ func (r TopicRule) String() string {
 	for _, v := range r.values {
 		parts = append(parts, v.name+"="+strings.TrimSpace(v.text))
 	}
+	if r.wire != nil {
+		parts = append(parts, wireKey+"="+r.wire.String())
+	}
 	return strings.Join(parts, " ")
 }
 
@@ -99,6 +106,9 @@ func (r TopicRule) Settings() []Setting {
 	for i, v := range r.values {
 		v.give(&c)
 		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.origin}
+	}
+	if r.wire != nil {
+		settings = append(settings, Setting{Name: wireKey, Value: r.wire.String(), Text: r.wire.String(), Origin: r.wireOrigin})
 	}
 	return settings
 }
@@ -129,6 +139,7 @@ func (c Config) forTopic(topic string, origins map[string]string) Config {
 // in the file. A rule changes only what it names, and a later rule wins over an earlier one. Where rules
 // that were checked apart leave the longest retry delay below the first, it is raised to that.
 func (c Config) TopicSettings(topic string) relay.TopicSettings {
+	w, _ := c.wireOf(topic)
 	c = c.forTopic(topic, nil)
 	s := relay.TopicSettings{
 		Retry:                retry.Default(),
@@ -140,6 +151,7 @@ func (c Config) TopicSettings(topic string) relay.TopicSettings {
 		CommitOrder:          c.Outbox.CommitOrder,
 		BreakerEvents:        c.Outbox.StormEvents,
 		BreakerWindow:        c.Outbox.StormWindow,
+		Wire:                 w,
 	}
 	s.Retry.MaxAttempts, s.Retry.Base = c.Outbox.MaxAttempts, c.Outbox.RetryBase
 	s.Retry.Max = max(c.Outbox.RetryMax, c.Outbox.RetryBase)
@@ -149,8 +161,18 @@ func (c Config) TopicSettings(topic string) relay.TopicSettings {
 	return s
 }
 
+// wireOf returns what the last rule that matches a topic and has a wire says of it, and where that stands; nil for none.
+func (c Config) wireOf(topic string) (w *wire.Rule, origin string) {
+	for _, r := range c.Topics {
+		if r.wire != nil && fits(r.match, topic) {
+			w, origin = r.wire, r.wireOrigin+", topics: "+r.match
+		}
+	}
+	return w, origin
+}
+
 // ExplainTopic returns the settings of a topic under the names of the section topics, each with where
-// it came from.
+// it came from. wire is among them where a rule says it.
 func (c Config) ExplainTopic(topic string) []Setting {
 	origins := map[string]string{}
 	own := c.forTopic(topic, origins)
@@ -162,6 +184,9 @@ func (c Config) ExplainTopic(topic string) []Setting {
 			origin = c.origin(k) + ", " + t.standard
 		}
 		settings[i] = Setting{Name: t.name, Value: k.value(own), Text: k.text(own), Origin: origin}
+	}
+	if w, origin := c.wireOf(topic); w != nil {
+		settings = append(settings, Setting{Name: wireKey, Value: w.String(), Text: w.String(), Origin: origin})
 	}
 	return settings
 }

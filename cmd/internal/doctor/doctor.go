@@ -216,6 +216,7 @@ func checks() []check {
 		{"state", "leader", theSchema, checkLeader},
 		{"state", "backlog", theSchema, checkBacklog},
 		{"state", "holds", theSchema, checkHolds},
+		{"state", "forwarded tables", theSchema, checkForwards},
 		{"state", "retention", theSchema, checkRetention},
 		{"state", "receipts", theSchema, checkReceipts},
 		{"state", "collector", theSchemaAndList, checkCollector},

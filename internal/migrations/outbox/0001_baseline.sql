@@ -83,7 +83,7 @@ comment on column postrider.outbox_event.headers is 'Kafka headers; see the doma
 comment on column postrider.outbox_event.kind is 'event, task or redrive; see the domain outbox_kind.';
 comment on column postrider.outbox_event.idempotency_key is 'The key under which outbox_publish accepted the event; the table outbox_idempotency_key is what enforces it. Of a task''s dead letter its letter_id.';
 comment on column postrider.outbox_event.partition is 'Kafka partition; null leaves it to the key. An event for a partition that its topic does not have is given up.';
-comment on column postrider.outbox_event.timestamp is 'Timestamp of the Kafka record, of which Kafka keeps milliseconds; null is the time when it is sent.';
+comment on column postrider.outbox_event.timestamp is 'Timestamp of the Kafka record, which has milliseconds; null is the time when it is sent.';
 
 -- An append-only table is vacuumed for its visibility map and frozen once: in small pieces.
 alter table postrider.outbox_event set (

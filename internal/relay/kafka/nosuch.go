@@ -53,7 +53,7 @@ func (p *Publisher) noSuchPartition(ctx context.Context, c *kgo.Client, ms []rel
 	return rest, out
 }
 
-// countPartitions asks a broker how many partitions topics have; topics of which it does not say it stay as they are.
+// countPartitions asks a broker how many partitions topics have; a topic that it does not know stays as it is.
 func countPartitions(ctx context.Context, c *kgo.Client, topics map[string]int32) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

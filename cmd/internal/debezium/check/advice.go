@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/postrider/postrider/cmd/internal/adopt"
 	"github.com/postrider/postrider/cmd/internal/debezium"
 	"github.com/postrider/postrider/internal/wire"
 )
@@ -91,31 +90,7 @@ func ruleLines(r wire.Rule) []string {
 
 // shadow is the command that sends the table's rows beside the connector.
 func (e *examination) shadow() string {
-	r := e.connector.Router
-	words := []string{"postrider debezium shadow", shellWord(identifier(e.table.schema) + "." + identifier(e.table.name))}
-	flag := func(name, value, standard string) {
-		if value != standard {
-			words = append(words, "--"+name, shellWord(value))
-		}
-	}
-	flag("id", r.ID, "id")
-	flag("key", r.Key, "aggregateid")
-	flag("payload", r.Payload, "payload")
-	flag("route-field", r.RouteBy, adopt.DefaultRouteField)
-	flag("route-regex", r.Regex, adopt.DefaultRouteRegex)
-	flag("route-replacement", r.Replacement, adopt.DefaultRouteReplacement)
-	flag("timestamp", r.Timestamp, "")
-	var places []string
-	for _, f := range r.Fields {
-		if _, there := e.column(f.Column); there {
-			places = append(places, f.Column+":"+f.Placement+":"+f.Alias)
-		}
-	}
-	flag("additional", strings.Join(places, ","), "")
-	if _, there := e.column(r.TracingField); there {
-		flag("tracing", r.TracingField, "")
-	}
-	return strings.Join(append(words, "--run"), " ")
+	return "postrider debezium shadow " + shellWord(identifier(e.table.schema)+"."+identifier(e.table.name)) + " --connector " + shellWord(e.From)
 }
 
 // identifier is a name as SQL takes it.
@@ -130,7 +105,7 @@ var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // shellWord quotes a word for a shell where it needs it.
 func shellWord(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:,-") == "" {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:,/-") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

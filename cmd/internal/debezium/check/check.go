@@ -18,6 +18,8 @@ import (
 type Config struct {
 	// Properties are the connector's, with the worker's converters where they are known. Required.
 	Properties debezium.Properties
+	// From is where they were read, for the command to go on with. Defaults to "FILE".
+	From string
 	// Settings are ours. Required.
 	Settings config.Config
 	// Database are connections to the database of the outbox table; nil leaves out what needs them. DatabaseError says why then.
@@ -63,6 +65,9 @@ func Check(ctx context.Context, cfg Config) (Report, error) {
 	}
 	if cfg.Last == 0 {
 		cfg.Last = 200
+	}
+	if cfg.From == "" {
+		cfg.From = "FILE"
 	}
 	r := Report{Connector: c.Name, Settings: debezium.Judge(cfg.Properties, c, debezium.Ours{Compression: cfg.Settings.Kafka.Compression,
 		MaxMessageBytes: cfg.Settings.Kafka.MaxMessageBytes, MayCreateTopics: cfg.Settings.Kafka.AllowTopicCreation})}

@@ -85,7 +85,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	const rules = "topics:\n  - match: outbox.event.*\n    commit_order: true\n    wire:\n      key: string\n      value: string\n"
-	if r.Rules != rules || r.Next != "postrider debezium shadow public.outbox --run" {
+	if r.Rules != rules || r.Next != "postrider debezium shadow public.outbox --connector FILE" {
 		t.Errorf("rules %s\nnext %s", r.Rules, r.Next)
 	}
 	run(t, db.URL, func(c *Config) { c.KeysLocked = true }).want(t, "order", debezium.Same, "you say")
@@ -146,12 +146,12 @@ func TestColumns(t *testing.T) {
 		run(t, db.URL, nil, c.pairs...).want(t, c.name, c.verdict, c.says)
 	}
 	// The rules of a connector with everything, and the command.
-	got := run(t, db.URL, func(c *Config) { c.KeysLocked = true }, "value.converter", "org.apache.kafka.connect.json.JsonConverter", "key.converter", "org.apache.kafka.connect.json.JsonConverter",
+	got := run(t, db.URL, func(c *Config) { c.KeysLocked, c.From = true, "it's.json" }, "value.converter", "org.apache.kafka.connect.json.JsonConverter", "key.converter", "org.apache.kafka.connect.json.JsonConverter",
 		"key.converter.schemas.enable", "false", r+"table.expand.json.payload", "true", r+"table.json.payload.null.behavior", "optional_bytes", r+"route.tombstone.on.empty.payload", "true",
 		r+"table.fields.additional.placement", "type:envelope:eventType,place:partition", r+"table.field.event.timestamp", "made", r+"route.topic.replacement", "it's.${routedByValue}")
 	const rules = "topics:\n  - match: TOPIC # write a rule for each topic; the table has no rows that say which there are\n    wire:\n      key: json\n      key_type: string\n      value: json_with_schemas\n      value_type: json?\n" +
 		"      expand: true\n      null_fields: optional_bytes\n      tombstones: true\n      envelope:\n        - {name: \"eventType\", type: string}\n      schema_name: \"shop.public.outbox.AGGREGATETYPE.Value\"\n"
-	if got.Rules != rules || got.Next != `postrider debezium shadow public.outbox --route-replacement 'it'\''s.${routedByValue}' --timestamp made --additional type:envelope:eventType,place:partition:place --run` {
+	if got.Rules != rules || got.Next != `postrider debezium shadow public.outbox --connector 'it'\''s.json'` {
 		t.Errorf("rules %s\nnext %s", got.Rules, got.Next)
 	}
 }

@@ -14,30 +14,6 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-// definition says what the trigger of postrider adopt makes of a row, as the router does.
-func (e *examination) definition() adopt.Definition {
-	r := e.connector.Router
-	d := adopt.Definition{ID: r.ID, IDHeader: "id", Key: r.Key, Payload: r.Payload, Timestamp: r.Timestamp,
-		Route: &adopt.Route{Field: r.RouteBy, Regex: r.Regex, Replacement: r.Replacement}}
-	for _, f := range r.Fields {
-		if _, there := e.column(f.Column); !there {
-			continue // table.field.additional.missing=ignore
-		}
-		switch f.Placement {
-		case debezium.PlaceHeader:
-			d.Headers = append(d.Headers, adopt.Header{Column: f.Column, Name: f.Alias})
-		case debezium.PlaceEnvelope:
-			d.Envelope = append(d.Envelope, adopt.Header{Column: f.Column, Name: f.Alias})
-		case debezium.PlacePartition:
-			d.Partition = f.Column
-		}
-	}
-	if _, there := e.column(r.TracingField); there {
-		d.Tracing = r.TracingField
-	}
-	return d
-}
-
 // formats are the converters of a rule.
 var formats = map[debezium.Format]wire.Converter{debezium.FormatString: wire.String, debezium.FormatJSON: wire.JSON, debezium.FormatJSONSchemas: wire.JSONWithSchemas, debezium.FormatBytes: wire.Bytes}
 
@@ -103,7 +79,7 @@ func (e *examination) expectation() (func(context.Context, []string) (map[string
 	}
 	return func(ctx context.Context, ids []string) (map[string]expectedRow, error) {
 		name := pgx.Identifier{e.table.schema, e.table.name}.Sanitize()
-		events, err := adopt.Preview(ctx, e.Database, name, e.definition(), ids)
+		events, err := adopt.Preview(ctx, e.Database, name, adopt.FromConnector(e.connector, func(name string) bool { _, there := e.column(name); return there }), ids)
 		if err != nil {
 			return nil, err
 		}
