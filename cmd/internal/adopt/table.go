@@ -76,6 +76,15 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 		return nil, fmt.Errorf("look for the table %s: %w", name, err)
 	}
 	kinds := map[string]string{"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "i": "an index", "c": "a type"}
+	if t.kind == "v" {
+		kept, err := keptAs(ctx, db, t.Name)
+		if err != nil {
+			return nil, err
+		}
+		if kept != "" {
+			return nil, fmt.Errorf("%s is a view that postrider adopt --as-view put in the place of the table, which is %s now: postrider adopt --as-table --run puts the table back first", t.Name, kept)
+		}
+	}
 	switch {
 	case t.kind != "r" && t.kind != "p":
 		return nil, fmt.Errorf("%s is %s, and only a table has rows that a trigger can forward: name the table", t.Name, kinds[t.kind])
