@@ -40,6 +40,9 @@ type Wish struct {
 
 // Plan returns the SQL that adopts a table as wished, without begin and commit; empty where the table is forwarded so already.
 func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
+	if err := t.noView(); err != nil {
+		return "", err
+	}
 	if err := t.prove(ctx, db, w.Definition); err != nil {
 		return "", err
 	}
@@ -170,12 +173,15 @@ func (a *Adopter) ShowRemoval(ctx context.Context, table string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return "begin;\nset local lock_timeout = '2s';\n" + t.removal() + "commit;\n", nil
+	return "begin;\nset local lock_timeout = '2s';\n" + t.removal() + "commit;\n", t.noView()
 }
 
 // Remove ends the forwarding of a table. Events that were made stay.
 func (a *Adopter) Remove(ctx context.Context, table string) error {
 	return a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
+		if err := t.noView(); err != nil {
+			return err
+		}
 		now, err := Read(ctx, tx, t.Name)
 		if err != nil {
 			return err

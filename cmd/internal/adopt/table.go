@@ -19,6 +19,8 @@ type Table struct {
 	base    string
 	kind    string // relkind
 	columns []column
+	// kept is the table itself, where a view has its name; empty otherwise.
+	kept string
 	// owner owns postrider.outbox_event, and with it the function of the trigger.
 	owner string
 }
@@ -82,7 +84,11 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 			return nil, err
 		}
 		if kept != "" {
-			return nil, fmt.Errorf("%s is a view that postrider adopt --as-view put in the place of the table, which is %s now: postrider adopt --as-table --run puts the table back first", t.Name, kept)
+			table, err := FindTable(ctx, db, kept)
+			if err == nil {
+				table.Name, table.base, table.kept = t.Name, t.base, kept
+			}
+			return table, err
 		}
 	}
 	switch {

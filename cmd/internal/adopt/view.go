@@ -22,6 +22,14 @@ func keptAs(ctx context.Context, db querier, view string) (string, error) {
 	return kept, nil
 }
 
+// noView refuses a table whose name a view has.
+func (t *Table) noView() error {
+	if t.kept == "" {
+		return nil
+	}
+	return fmt.Errorf("%s is a view that stands for the table, which is %s now: postrider adopt --as-table --run puts the table back first", t.Name, t.kept)
+}
+
 // viewColumns are the columns of a table with what a view has to say of them: the default, and the sequence of an identity.
 const viewColumns = `select a.attname::text, coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), ''), a.attgenerated <> '',
 	case when a.attidentity <> '' then coalesce(pg_catalog.pg_get_serial_sequence($2, a.attname), '') else '' end
@@ -35,8 +43,8 @@ from pg_catalog.pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relo
 where c.oid = $1 and a.privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE')
 order by a.grantee, a.privilege_type`
 
-// asView is the SQL that puts a view in the place of the table.
-func (t *Table) asView(ctx context.Context, tx pgx.Tx, now *Forward) (string, error) {
+// asView is the SQL that puts a view in the place of the table; mode is what becomes of its rows.
+func (t *Table) asView(ctx context.Context, tx pgx.Tx, now *Forward, mode Mode) (string, error) {
 	schema, _, _ := strings.Cut(t.Name, "."+quoteAsNeeded(t))
 	kept := t.base + keptSuffix
 	if len(kept) > 63 {
@@ -80,11 +88,11 @@ func (t *Table) asView(ctx context.Context, tx pgx.Tx, now *Forward) (string, er
 		return "", fmt.Errorf("read the rights on %s: %w", t.Name, err)
 	}
 	fmt.Fprintf(&out, "alter view %s owner to %s;\n", t.Name, owner)
-	body, err := t.source(now.Definition, ModeForward, "", "(select new.*)", "new")
+	function, err := t.functionOfView(now.Definition, mode)
 	if err != nil {
 		return "", err
 	}
-	out.WriteString(t.functionOf(t.viewFunction(), body))
+	out.WriteString(function)
 	fmt.Fprintf(&out, `create trigger %s instead of insert on %s for each row execute function postrider.%s();
 comment on view %s is %s;
 update postrider.outbox_forward set kept_as = %s, changed_at = clock_timestamp() where source_table = %s;
@@ -100,6 +108,15 @@ func quoteAsNeeded(t *Table) string {
 		return t.base
 	}
 	return quote(t.base)
+}
+
+// functionOfView is the statement that makes the function of the view's trigger.
+func (t *Table) functionOfView(d Definition, mode Mode) (string, error) {
+	body, err := t.source(d, mode, "", "(select new.*)", "new")
+	if err != nil {
+		return "", err
+	}
+	return t.functionOf(t.viewFunction(), body), nil
 }
 
 func (t *Table) viewFunction() string { return t.functionName() + "_v" }
@@ -172,7 +189,7 @@ func (a *Adopter) planView(ctx context.Context, tx pgx.Tx, table string) (string
 	if now.Mode != ModeForward {
 		return "", nil, fmt.Errorf("%s is not forwarded by Postrider alone (%s): a view can take its place after the cutover", t.Name, now.Mode)
 	}
-	script, err := t.asView(ctx, tx, now)
+	script, err := t.asView(ctx, tx, now, ModeForward)
 	return script, t, err
 }
 
@@ -223,6 +240,19 @@ func (a *Adopter) planTable(ctx context.Context, tx pgx.Tx, table string) (strin
 	if err != nil || view == "" {
 		return "", err
 	}
+	var wide bool
+	if err := tx.QueryRow(ctx, `select exists (select from pg_catalog.pg_publication_tables p join postrider.outbox_forward f on f.publication = p.pubname
+		where f.source_table = $1 and format('%I.%I', p.schemaname, p.tablename) = f.kept_as)`, view).Scan(&wide); err != nil {
+		return "", fmt.Errorf("read the publications of %s: %w", kept, err)
+	}
+	if wide {
+		return "", fmt.Errorf("the connector's publication has every table, and would send the rows of %s as soon as it has its name again: postrider debezium rollback goes back to the connector", kept)
+	}
+	return a.tableBack(ctx, tx, view, kept)
+}
+
+// tableBack is the SQL that puts a table back in the place of its view.
+func (a *Adopter) tableBack(ctx context.Context, tx pgx.Tx, view, kept string) (string, error) {
 	var name, function string
 	if err := tx.QueryRow(ctx, `select quote_ident(left(c.relname, -length($2))), f.function_name from pg_catalog.pg_class c, postrider.outbox_forward f
 		where c.oid = to_regclass($1) and f.source_table = $3`, kept, keptSuffix, view).Scan(&name, &function); err != nil {
