@@ -40,6 +40,9 @@ type Wish struct {
 
 // Plan returns the SQL that adopts a table as wished, without begin and commit; empty where the table is forwarded so already.
 func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
+	if err := t.noView(); err != nil {
+		return "", err
+	}
 	if err := t.prove(ctx, db, w.Definition); err != nil {
 		return "", err
 	}
@@ -170,12 +173,15 @@ func (a *Adopter) ShowRemoval(ctx context.Context, table string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return "begin;\nset local lock_timeout = '2s';\n" + t.removal() + "commit;\n", nil
+	return "begin;\nset local lock_timeout = '2s';\n" + t.removal() + "commit;\n", t.noView()
 }
 
 // Remove ends the forwarding of a table. Events that were made stay.
 func (a *Adopter) Remove(ctx context.Context, table string) error {
 	return a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
+		if err := t.noView(); err != nil {
+			return err
+		}
 		now, err := Read(ctx, tx, t.Name)
 		if err != nil {
 			return err
@@ -210,13 +216,24 @@ delete from postrider.outbox_forward where source_table = %s;
 
 // change runs do in a transaction, again while a lock cannot be had or a deadlock was met. A change that succeeded says so once.
 func (a *Adopter) change(ctx context.Context, table string, do func(pgx.Tx, *Table) error) error {
+	return a.locked(ctx, table, func(tx pgx.Tx) error {
+		t, err := FindTable(ctx, tx, table)
+		if err != nil {
+			return err
+		}
+		return do(tx, t)
+	})
+}
+
+// locked is change without a look at the table.
+func (a *Adopter) locked(ctx context.Context, table string, do func(pgx.Tx) error) error {
 	attempts := a.Attempts
 	if attempts == 0 {
 		attempts = 30
 	}
 	pause := 200 * time.Millisecond
 	for attempt := 1; ; attempt++ {
-		err := a.once(ctx, table, do)
+		err := a.once(ctx, do)
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != "55P03" && refused.Code != "40P01" {
 			return err
@@ -233,7 +250,7 @@ func (a *Adopter) change(ctx context.Context, table string, do func(pgx.Tx, *Tab
 	}
 }
 
-func (a *Adopter) once(ctx context.Context, table string, do func(pgx.Tx, *Table) error) error {
+func (a *Adopter) once(ctx context.Context, do func(pgx.Tx) error) error {
 	// What is said counts only when it is committed.
 	var said []func()
 	say := a.Say
@@ -251,15 +268,11 @@ func (a *Adopter) once(ctx context.Context, table string, do func(pgx.Tx, *Table
 	if _, err := tx.Exec(ctx, "select set_config('lock_timeout', $1, true)", fmt.Sprintf("%dms", max(1, timeout.Milliseconds()))); err != nil {
 		return err
 	}
-	t, err := FindTable(ctx, tx, table)
-	if err != nil {
-		return err
-	}
-	if err := do(tx, t); err != nil {
+	if err := do(tx); err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("commit the change of %s: %w; whether it counts is not known: run it again", t.Name, err)
+		return fmt.Errorf("commit the change: %w; whether it counts is not known: run it again", err)
 	}
 	for _, one := range said {
 		one()

@@ -100,35 +100,29 @@ func (c Connector) inserts(ctx context.Context, conn *pgx.Conn, t *Table, fence 
 	return n, errors.Join(err, dropErr)
 }
 
-// published says whether the publication has the table, and refuses publications that it cannot leave.
-func (c Connector) published(ctx context.Context, db querier, t *Table) (bool, error) {
-	var all, inserts, owner bool
-	err := db.QueryRow(ctx, `select puballtables, pubinsert, pg_has_role(pubowner, 'usage') from pg_catalog.pg_publication where pubname = $1`, c.Publication).Scan(&all, &inserts, &owner)
+// published says whether the publication has the table, and whether it is wide: it has all tables, of the database or of a
+// schema, and one table cannot leave it. A publication that no outbox is sent by is refused.
+func (c Connector) published(ctx context.Context, db querier, t *Table) (there, wide bool, err error) {
+	var inserts, owner, direct bool
+	err = db.QueryRow(ctx, `select pubinsert, pg_has_role(pubowner, 'usage'), exists (select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and r.prrelid = $2)
+		from pg_catalog.pg_publication p where pubname = $1`, c.Publication, t.oid).Scan(&inserts, &owner, &direct)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return false, fmt.Errorf("there is no publication %s in this database", c.Publication)
+		return false, false, fmt.Errorf("there is no publication %s in this database", c.Publication)
 	case err != nil:
-		return false, fmt.Errorf("read the publication %s: %w", c.Publication, err)
-	case all:
-		return false, fmt.Errorf("the publication %s is FOR ALL TABLES, which no table can leave: have the connector read a publication of its own that names its tables "+
-			"(create publication … for table …; publication.name), wait until it has, and run it again", c.Publication)
+		return false, false, fmt.Errorf("read the publication %s: %w", c.Publication, err)
 	case !inserts:
-		return false, fmt.Errorf("the publication %s does not publish inserts: it is not the one that an outbox is sent by", c.Publication)
-	case !owner:
-		return false, fmt.Errorf("the login does not own the publication %s, and may not take a table out of it: connect as its owner", c.Publication)
+		return false, false, fmt.Errorf("the publication %s does not publish inserts: it is not the one that an outbox is sent by", c.Publication)
 	}
 	names, err := t.publications(ctx, db)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	var direct bool
-	if err := db.QueryRow(ctx, `select exists (select from pg_catalog.pg_publication_rel r join pg_catalog.pg_publication p on p.oid = r.prpubid where p.pubname = $1 and r.prrelid = $2)`,
-		c.Publication, t.oid).Scan(&direct); err != nil {
-		return false, fmt.Errorf("read the publication %s: %w", c.Publication, err)
+	there = direct || slices.Contains(names, c.Publication)
+	// The partitions of a table stand there in its place.
+	wide = there && !direct && t.kind != "p"
+	if !owner && !wide {
+		return false, false, fmt.Errorf("the login does not own the publication %s, and may not take a table out of it: connect as its owner", c.Publication)
 	}
-	there := slices.Contains(names, c.Publication)
-	if there && !direct && t.kind != "p" {
-		return false, fmt.Errorf("%s is in the publication %s because all tables of its schema are, and cannot leave it alone: have the connector read a publication that names its tables", t.Name, c.Publication)
-	}
-	return there || direct, nil
+	return there, wide, nil
 }

@@ -22,7 +22,7 @@ type Cutover struct {
 
 // ShowCutover returns what Cutover would do, in sentences and SQL.
 func (a *Adopter) ShowCutover(ctx context.Context, table string, c Cutover) (string, error) {
-	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -42,7 +42,7 @@ func (a *Adopter) ShowCutover(ctx context.Context, table string, c Cutover) (str
 	if err != nil {
 		return "", err
 	}
-	fence, err := t.fence(now, found)
+	fence, err := t.fence(ctx, tx, now, found)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func (a *Adopter) ready(ctx context.Context, db querier, t *Table, now *Forward,
 	if err != nil {
 		return found, err
 	}
-	there, err := found.published(ctx, db, t)
+	there, _, err := found.published(ctx, db, t)
 	if err != nil {
 		return found, err
 	}
@@ -113,18 +113,29 @@ func (a *Adopter) ready(ctx context.Context, db querier, t *Table, now *Forward,
 	return found, nil
 }
 
-// fence is the transaction that takes the table from the connector.
-func (t *Table) fence(now *Forward, c Connector) (string, error) {
+// fence is the transaction that takes the table from the connector. A publication of all tables keeps the table, but not its
+// rows: a view with its name takes them.
+func (t *Table) fence(ctx context.Context, tx pgx.Tx, now *Forward, c Connector) (string, error) {
+	_, wide, err := c.published(ctx, tx, t)
+	if err != nil {
+		return "", err
+	}
 	function, err := t.function(now.Definition, ModeHeld, "")
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(`lock table %s in share row exclusive mode; -- waits for the writers that are under way
-%s%salter table %s enable trigger %s;
-alter publication %s drop table %s;
-update postrider.outbox_forward set mode = 'held', prefix = '', slot = %s, publication = %s, fence = pg_current_wal_insert_lsn(),
+	leave := fmt.Sprintf("alter publication %s drop table %s;\n", quote(c.Publication), t.Name)
+	lock := fmt.Sprintf("lock table %s in share row exclusive mode; -- waits for the writers that are under way\n", t.Name)
+	if wide {
+		lock = fmt.Sprintf("lock table %s in access exclusive mode; -- waits for the transactions that are under way\n", t.Name)
+		if leave, err = t.asView(ctx, tx, now, ModeHeld); err != nil {
+			return "", err
+		}
+	}
+	return lock + fmt.Sprintf(`%s%salter table %s enable trigger %s;
+%supdate postrider.outbox_forward set mode = 'held', prefix = '', slot = %s, publication = %s, fence = pg_current_wal_insert_lsn(),
     changed_at = clock_timestamp() where source_table = %s;
-`, t.Name, function, t.trigger(), t.Name, TriggerName, quote(c.Publication), t.Name, literalSQL(c.Slot), literalSQL(c.Publication), literalSQL(t.Name)), nil
+`, function, t.trigger(), t.Name, TriggerName, leave, literalSQL(c.Slot), literalSQL(c.Publication), literalSQL(t.Name)), nil
 }
 
 const (
@@ -142,6 +153,13 @@ func (t *Table) release(now *Forward) (string, error) {
 	function, err := t.function(now.Definition, ModeForward, "")
 	if err != nil {
 		return "", err
+	}
+	if t.kept != "" {
+		ofView, err := t.functionOfView(now.Definition, ModeForward)
+		if err != nil {
+			return "", err
+		}
+		function += ofView
 	}
 	return fmt.Sprintf(`lock table %s in share row exclusive mode;
 with moved as (delete from postrider.outbox_held_event where source_table = %s returning id, %s)
@@ -162,7 +180,7 @@ func (a *Adopter) Cutover(ctx context.Context, table string, c Cutover) error {
 		if err != nil {
 			return err
 		}
-		sql, err := t.fence(now, found)
+		sql, err := t.fence(ctx, tx, now, found)
 		if err != nil {
 			return err
 		}
@@ -170,7 +188,7 @@ func (a *Adopter) Cutover(ctx context.Context, table string, c Cutover) error {
 			return err
 		}
 		if now, err = Read(ctx, tx, t.Name); err == nil {
-			a.Say("%s left the publication %s at %s: later events are held until the connector has sent what is before", t.Name, now.Publication, now.Fence)
+			a.Say("%s left the connector (publication %s) at %s: later events are held until the connector has sent what is before", t.Name, now.Publication, now.Fence)
 		}
 		return err
 	})
@@ -249,9 +267,9 @@ func (a *Adopter) waitForConnector(ctx context.Context, table string, now *Forwa
 		if err != nil {
 			return err
 		}
-		if there, err := connector.published(ctx, a.Conn, t); err != nil {
+		if there, wide, err := connector.published(ctx, a.Conn, t); err != nil {
 			return err
-		} else if there {
+		} else if there && !wide {
 			return fmt.Errorf("%s is in the publication %s again: its connector sends rows that are held here as well. A connector with publication.autocreate.mode=filtered puts it back when it starts; "+
 				"set disabled there, run alter publication %s drop table %s, and run this again", t.Name, now.Publication, quote(now.Publication), t.Name)
 		}

@@ -64,7 +64,7 @@ func (m *move) send(conn *pgx.Conn) {
 	m.Helper()
 	// An insert is I, the table, N, the number of columns, and then each: t, its length, its text. The id is the first.
 	m.sent = append(m.sent, pgtest.Column[int](m, conn, `select convert_from(substr(data, 14, (get_byte(data, 9) << 24) + (get_byte(data, 10) << 16) + (get_byte(data, 11) << 8) + get_byte(data, 12)), 'UTF8')::int
-		from pg_logical_slot_get_binary_changes('dbz', null, null, 'proto_version', '1', 'publication_names', 'dbz') where get_byte(data, 0) = ascii('I')`)...)
+		from pg_logical_slot_get_binary_changes('dbz', null, null, 'proto_version', '1', 'publication_names', 'dbz') where get_byte(data, 0) = ascii('I') and substr(data, 2, 4) = int4send((select c.oid::int from pg_class c where c.relname in ('Out box', 'Out box_before_postrider') and c.relkind = 'r'))`)...)
 }
 
 // forwarded are the ids of the rows that are events of topics that do not begin with the shadow's prefix, in the order of the log.
@@ -124,9 +124,19 @@ func writeSome(conn *pgx.Conn, writer, n int) error {
 
 // TestEachRowIsOnOneSide: while writers write, open transactions included, the table moves to Postrider and back, and each row
 // is sent by one of both, in the order of its key.
+// With a publication of all tables a view takes the rows.
 func TestEachRowIsOnOneSide(t *testing.T) {
 	t.Parallel()
-	m := newMove(t, `create publication dbz for table "Out box"`)
+	for name, publication := range map[string]string{"its tables": `create publication dbz for table "Out box"`, "all tables": `create publication dbz for all tables`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachRowIsOnOneSide(t, publication)
+		})
+	}
+}
+
+func eachRowIsOnOneSide(t *testing.T, publication string) {
+	m := newMove(t, publication)
 	m.shadow()
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -329,7 +339,6 @@ func TestWhatCannotBeCutOver(t *testing.T) {
 	refused(cut("", ""), "postrider debezium shadow")
 	m.shadow()
 	refused(cut("", ""), "is in 3 publications (dbz, every, updates)")
-	refused(cut("", "every"), "FOR ALL TABLES")
 	refused(cut("", "updates"), "does not publish inserts")
 	refused(cut("", "others"), `is not in the publication others`)
 	refused(cut("", "none"), "there is no publication none")
@@ -337,6 +346,9 @@ func TestWhatCannotBeCutOver(t *testing.T) {
 	refused(cut("old", "dbz"), "is not of pgoutput")
 	if m.mode() != adopt.ModeShadow {
 		t.Errorf("the mode is %s", m.mode())
+	}
+	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "every")); err != nil || !strings.Contains(plan, `create view public."Out box"`) {
+		t.Errorf("the plan with a publication of all tables: %v\n%s", err, plan)
 	}
 	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "dbz")); err != nil || !strings.Contains(plan, `alter publication "dbz" drop table public."Out box"`) {
 		t.Errorf("the plan: %v\n%s", err, plan)

@@ -233,6 +233,14 @@ func (t *Table) headers(d Definition) string {
 
 // body is the source of the trigger's function.
 func (t *Table) body(d Definition, mode Mode, prefix string) (string, error) {
+	if t.rowwise() {
+		return t.source(d, mode, prefix, "(select new.*)", "null")
+	}
+	return t.source(d, mode, prefix, "new_rows", "null")
+}
+
+// source is the source of a trigger's function that writes the events of rows and returns a row.
+func (t *Table) source(d Definition, mode Mode, prefix, rows, returned string) (string, error) {
 	values, err := t.values(d, prefix)
 	if err != nil {
 		return "", err
@@ -246,10 +254,6 @@ func (t *Table) body(d Definition, mode Mode, prefix string) (string, error) {
 	for _, v := range values {
 		columns, expressions = append(columns, v.column), append(expressions, v.sql)
 	}
-	rows := "new_rows"
-	if t.rowwise() {
-		rows = "(select new.*)"
-	}
 	where := ""
 	if d.Where != "" {
 		where = "\n    where " + d.Where
@@ -260,9 +264,9 @@ begin
     insert into %s (%s)
     select %s
     from %s as r%s;
-    return null;
+    return %s;
 end
-`, target, strings.Join(columns, ", "), strings.Join(expressions, ",\n           "), rows, where), nil
+`, target, strings.Join(columns, ", "), strings.Join(expressions, ",\n           "), rows, where, returned), nil
 }
 
 // function is the statement that makes the trigger's function, and what belongs to it.
@@ -271,17 +275,22 @@ func (t *Table) function(d Definition, mode Mode, prefix string) (string, error)
 	if err != nil {
 		return "", err
 	}
+	return t.functionOf(t.functionName(), body), nil
+}
+
+// functionOf is the statement that makes a trigger's function of its source.
+func (t *Table) functionOf(name, body string) string {
 	tag := "$forward$"
 	for strings.Contains(body, tag) {
 		tag = "$" + tag[1:len(tag)-1] + "x$"
 	}
-	name := "postrider." + quote(t.functionName())
+	name = "postrider." + quote(name)
 	return fmt.Sprintf(`create or replace function %s() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as %s%s%s;
 alter function %s() owner to %s;
 comment on function %s() is %s;
 revoke all on function %s() from public;
-`, name, tag, body, tag, name, quote(t.owner), name, literalSQL("Forwards the rows that a statement inserts into "+t.Name+". Made by postrider adopt."), name), nil
+`, name, tag, body, tag, name, quote(t.owner), name, literalSQL("Forwards the rows that are inserted into "+t.Name+". Made by postrider adopt."), name)
 }
 
 // trigger is the statement that makes the trigger.

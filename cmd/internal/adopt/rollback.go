@@ -25,7 +25,7 @@ var errNotDrained = errors.New("the relay has not sent every event")
 
 // ShowRollback returns what Rollback would do.
 func (a *Adopter) ShowRollback(ctx context.Context, table string, _ Rollback) (string, error) {
-	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -40,6 +40,10 @@ func (a *Adopter) ShowRollback(ctx context.Context, table string, _ Rollback) (s
 	if now.Slot == "" {
 		return "", noConnector(t)
 	}
+	back, err := a.back(ctx, tx, t, now)
+	if err != nil {
+		return "", err
+	}
 	first := ""
 	if now.Mode == ModeHeld {
 		first = "-- 0. The cutover has not ended. It is ended first: the connector sends what is before the fence, then Postrider what was held.\n"
@@ -47,22 +51,54 @@ func (a *Adopter) ShowRollback(ctx context.Context, table string, _ Rollback) (s
 	return first + fmt.Sprintf(`-- 1. Wait until the relay has sent the events that are there.
 -- 2. In one transaction, in which writers wait for the few events that came meanwhile:
 begin;
-lock table %s in share row exclusive mode;
+lock table %s in %s mode;
 -- wait until the relay has sent them; otherwise all stays as it is, and it is tried again
 %scommit;
-`, t.Name, t.back(now)), nil
+`, t.Name, t.lockBack(), back), nil
 }
 
 func noConnector(t *Table) error {
 	return fmt.Errorf("%s was never a connector's: there is nothing to go back to; postrider adopt --remove ends its forwarding", t.Name)
 }
 
+// lockBack is the lock of a rollback: a view is dropped, which takes more than to disable a trigger.
+func (t *Table) lockBack() string {
+	if t.kept != "" {
+		return "access exclusive"
+	}
+	return "share row exclusive"
+}
+
 // back is the SQL that gives the table to its connector.
-func (t *Table) back(now *Forward) string {
-	return fmt.Sprintf(`alter table %s disable trigger %s;
-alter publication %s add table %s;
-update postrider.outbox_forward set mode = 'off', fence = null, changed_at = clock_timestamp() where source_table = %s;
-`, t.Name, TriggerName, quote(now.Publication), t.Name, literalSQL(t.Name))
+func (a *Adopter) back(ctx context.Context, tx pgx.Tx, t *Table, now *Forward) (string, error) {
+	var first string
+	if t.kept != "" {
+		var err error
+		if first, err = a.tableBack(ctx, tx, t.Name, t.kept); err != nil {
+			return "", err
+		}
+	}
+	there, _, err := Connector{now.Slot, now.Publication}.kept(ctx, tx, t)
+	if err != nil {
+		return "", err
+	}
+	join := ""
+	if !there {
+		join = fmt.Sprintf("alter publication %s add table %s;\n", quote(now.Publication), t.Name)
+	}
+	return first + fmt.Sprintf(`alter table %s disable trigger %s;
+%supdate postrider.outbox_forward set mode = 'off', fence = null, changed_at = clock_timestamp() where source_table = %s;
+`, t.Name, TriggerName, join, literalSQL(t.Name)), nil
+}
+
+// kept is published, of the table behind a view.
+func (c Connector) kept(ctx context.Context, db querier, t *Table) (there, wide bool, err error) {
+	if t.kept == "" {
+		return c.published(ctx, db, t)
+	}
+	behind := *t
+	behind.Name = t.kept
+	return c.published(ctx, db, &behind)
 }
 
 // Rollback gives a table back to its connector. The connector may run: until the last event is sent, it has no later row.
@@ -94,7 +130,7 @@ func (a *Adopter) Rollback(ctx context.Context, table string, r Rollback) error 
 			return err
 		}
 		err := a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
-			if _, err := tx.Exec(ctx, "lock table "+t.Name+" in share row exclusive mode"); err != nil {
+			if _, err := tx.Exec(ctx, "lock table "+t.Name+" in "+t.lockBack()+" mode"); err != nil {
 				return err
 			}
 			current, err := read(ctx, tx, t.Name, readForward+" for update")
@@ -108,7 +144,11 @@ func (a *Adopter) Rollback(ctx context.Context, table string, r Rollback) error 
 			if err := a.drained(ctx, tx, block); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, t.back(current)); err != nil {
+			sql, err := a.back(ctx, tx, t, current)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
 			}
 			a.Say("%s is in the publication %s again, and its connector sends its rows; Postrider has sent everything before", t.Name, current.Publication)

@@ -19,6 +19,8 @@ type Table struct {
 	base    string
 	kind    string // relkind
 	columns []column
+	// kept is the table itself, where a view has its name; empty otherwise.
+	kept string
 	// owner owns postrider.outbox_event, and with it the function of the trigger.
 	owner string
 }
@@ -76,6 +78,19 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 		return nil, fmt.Errorf("look for the table %s: %w", name, err)
 	}
 	kinds := map[string]string{"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "i": "an index", "c": "a type"}
+	if t.kind == "v" {
+		kept, err := keptAs(ctx, db, t.Name)
+		if err != nil {
+			return nil, err
+		}
+		if kept != "" {
+			table, err := FindTable(ctx, db, kept)
+			if err == nil {
+				table.Name, table.base, table.kept = t.Name, t.base, kept
+			}
+			return table, err
+		}
+	}
 	switch {
 	case t.kind != "r" && t.kind != "p":
 		return nil, fmt.Errorf("%s is %s, and only a table has rows that a trigger can forward: name the table", t.Name, kinds[t.kind])

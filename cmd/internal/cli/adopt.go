@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -118,7 +119,7 @@ func (c *commands) withAdopter(cmd *cobra.Command, do func(*adopt.Adopter) error
 
 func (c *commands) adopt() *cobra.Command {
 	var columns columnFlags
-	var run, dry, tool, remove, replace bool
+	var run, dry, tool, remove, replace, view, table bool
 	cmd := &cobra.Command{
 		Use:   "adopt TABLE",
 		Short: "Forward the rows of an outbox table that you have into the outbox, by a trigger",
@@ -128,21 +129,31 @@ for what runs a script in a transaction of its own (Flyway, Liquibase). TABLE is
 
 A preset says what the columns of a known outbox are; the other flags say it for any table. Columns are
 written without quotes, as they are. Rows that were there before are not forwarded. If Debezium sends the
-rows of the table, postrider debezium shadow and cutover move it without a gap. --remove ends the forwarding.`,
+rows of the table, postrider debezium shadow and cutover move it without a gap. --remove ends the forwarding.
+
+With --as-view a view takes the place of a table that is forwarded, so that rows are written once; --as-table
+puts the table back.`,
 		Args: exactly("TABLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case run && (dry || tool):
 				return usagef("--run changes the database, and --dry-run and --tool print what it would do: leave one out")
-			case remove && (tool || replace):
-				return usagef("--remove goes with --run alone")
+			case remove && (view || table) || view && table || (remove || view || table) && (tool || replace || columns.given(cmd)):
+				return usagef("--remove, --as-view and --as-table go with --run alone, each by itself")
 			}
-			if remove {
+			for _, other := range []struct {
+				meant bool
+				do    func(*adopt.Adopter, context.Context, string) error
+				show  func(*adopt.Adopter, context.Context, string) (string, error)
+			}{{remove, (*adopt.Adopter).Remove, (*adopt.Adopter).ShowRemoval}, {view, (*adopt.Adopter).AsView, (*adopt.Adopter).ShowView}, {table, (*adopt.Adopter).AsTable, (*adopt.Adopter).ShowTable}} {
+				if !other.meant {
+					continue
+				}
 				return c.withAdopter(cmd, func(a *adopt.Adopter) error {
 					if run {
-						return a.Remove(cmd.Context(), args[0])
+						return other.do(a, cmd.Context(), args[0])
 					}
-					script, err := a.ShowRemoval(cmd.Context(), args[0])
+					script, err := other.show(a, cmd.Context(), args[0])
 					return c.script(script, err)
 				})
 			}
@@ -166,6 +177,8 @@ rows of the table, postrider debezium shadow and cutover move it without a gap. 
 	cmd.Flags().BoolVar(&tool, "tool", false, "write no begin and commit: a migration tool runs the script in one transaction")
 	cmd.Flags().BoolVar(&remove, "remove", false, "end the forwarding of the table; events that were made stay")
 	cmd.Flags().BoolVar(&replace, "replace", false, "put this definition in the place of another one")
+	cmd.Flags().BoolVar(&view, "as-view", false, "put a view in the place of the table, whose rows are written into the outbox alone")
+	cmd.Flags().BoolVar(&table, "as-table", false, "put the table back in the place of its view")
 	return cmd
 }
 

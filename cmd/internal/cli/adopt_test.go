@@ -30,6 +30,10 @@ func TestAdopt(t *testing.T) {
 		`"headers": [{"name": "t", "column": "trace"}, {"name": "eventType", "column": "type"}], "payload": "payload", "id_header": "id"}`; got != want {
 		t.Errorf("the definition is\n%s, and should be\n%s", got, want)
 	}
+	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-view"), "create view public.outbox")
+	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-view", "--run"), "is a view now")
+	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-table"), "drop view public.outbox")
+	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-table", "--run"), "is the table again")
 	contains(t, succeed(t, db, "adopt", "public.outbox", "--remove"), "drop trigger")
 	contains(t, succeed(t, db, "adopt", "public.outbox", "--remove", "--run"), "not forwarded any more")
 	if definition() != "" {
@@ -42,6 +46,7 @@ func TestAdopt(t *testing.T) {
 	}{
 		{"adopt public.outbox --preset other", ExitUsage, "debezium, watermill, masstransit, modulith"},
 		{"adopt public.outbox --preset debezium --run --tool", ExitUsage, "leave one out"},
+		{"adopt public.outbox --as-view --remove", ExitUsage, "each by itself"},
 		{"adopt public.outbox --preset debezium --header x", ExitUsage, "COLUMN:NAME"},
 		{"adopt public.outbox --preset debezium --additional x:where", ExitUsage, "placement"},
 		{"adopt public.none --preset debezium", ExitFailure, "there is no table public.none"},

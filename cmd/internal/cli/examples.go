@@ -25,7 +25,7 @@ var examples = map[string][]string{
 	"migrate sql":                 {"postrider migrate sql > postrider.sql", "postrider migrate sql --pending", "postrider migrate sql --only outbox --tool > V7__postrider.sql"},
 	"migrate roles":               {"postrider migrate roles --apply", "postrider migrate roles --only outbox > roles.sql"},
 	"migrate validate":            {"postrider migrate validate"},
-	"adopt":                       {"postrider adopt public.outbox --preset debezium", "postrider adopt public.outbox --topic orders --id id --key order_id --payload body --run", "postrider adopt public.outbox --remove --run"},
+	"adopt":                       {"postrider adopt public.outbox --preset debezium", "postrider adopt public.outbox --topic orders --id id --key order_id --payload body --run", "postrider adopt public.outbox --as-view --run", "postrider adopt public.outbox --remove --run"},
 	"debezium check":              {"postrider debezium check --connector http://connect:8083/connectors/orders --config postrider.yaml", "postrider debezium check --connector orders.json --worker worker.properties -o json"},
 	"debezium shadow":             {"postrider debezium shadow public.outbox --connector outbox-connector.json", "postrider debezium shadow public.outbox --additional type:header:eventType --run"},
 	"debezium cutover":            {"postrider debezium cutover public.outbox", "postrider debezium cutover public.outbox --slot debezium --publication dbz_publication --run"},

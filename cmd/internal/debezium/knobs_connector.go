@@ -85,13 +85,13 @@ var connectorRules = []rule{
 		case "no_tables":
 			return differs("set it to disabled before the cutover", "a start of the connector may make the publication anew")
 		}
-		return differs("set it to disabled before the cutover; a publication FOR ALL TABLES is handed over by a rename of the table", "a start of the connector makes a publication FOR ALL TABLES where there is none")
+		return differs("set it to disabled before the cutover", "a start of the connector makes a publication FOR ALL TABLES where there is none")
 	}},
 	{name: "publish.via.partition.root", judge: says("with the publication")},
 	{name: "replica.identity.autoset.values", judge: says("an outbox is inserted into; inserts need no replica identity")},
 	{name: "heartbeat.interval.ms", standard: "0", always: true, judge: func(s subject, _ string) opinion {
 		if !s.Heartbeats {
-			return differs("set heartbeat.interval.ms to 10000, and heartbeat.action.query to a statement that writes, before the cutover",
+			return differs("set heartbeat.interval.ms to 1000 before the cutover",
 				"without heartbeats the slot confirms when a captured table changes; behind the cutover the outbox does not, and the cutover would wait")
 		}
 		return same("the slot confirms while the outbox is quiet; heartbeats have a topic of their own, which nothing here writes")

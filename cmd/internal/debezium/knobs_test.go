@@ -96,7 +96,7 @@ func TestKnobs(t *testing.T) {
 		{"plugin.name", "", nil, Differs, "pgoutput"}, {"plugin.name", "decoderbufs", nil, Differs, "pgoutput"},
 		{"slot.drop.on.stop", "true", nil, Differs, "slot"},
 		{"publication.autocreate.mode", "", nil, Differs, "FOR ALL TABLES"}, {"publication.autocreate.mode", "filtered", nil, Differs, "twice"}, {"publication.autocreate.mode", "no_tables", nil, Differs, "anew"},
-		{"heartbeat.interval.ms", "", nil, Differs, "heartbeat.action.query"},
+		{"heartbeat.interval.ms", "", nil, Differs, "heartbeat.interval.ms to 1000"},
 		{"heartbeat.action.query", "insert into sentinel", nil, Same, ""},
 		{"flush.lsn.source", "false", nil, Differs, "confirm"}, {"lsn.flush.mode", "manual", nil, Differs, "confirm"},
 		{"extended.headers.enabled", "", nil, Differs, "__debezium.context."},

@@ -373,6 +373,7 @@ create table postrider.outbox_forward (
     slot          text,
     publication   text,
     fence         pg_lsn,
+    kept_as       text,
     changed_at    timestamptz not null default clock_timestamp(),
     constraint outbox_forward_held check (mode <> 'held' or fence is not null and slot is not null and publication is not null),
     constraint outbox_forward_shadow check ((mode = 'shadow') = (prefix <> ''))
@@ -387,6 +388,7 @@ comment on column postrider.outbox_forward.prefix is 'What the names of topics b
 comment on column postrider.outbox_forward.slot is 'The replication slot of the connector that sends or sent the rows; null where there was none.';
 comment on column postrider.outbox_forward.publication is 'The publication that the table left, or came back to.';
 comment on column postrider.outbox_forward.fence is 'The position in the write-ahead log at which the table left the publication. Rows before it are the connector''s, rows behind it are Postrider''s.';
+comment on column postrider.outbox_forward.kept_as is 'The table itself, where a view has its name and its rows are written into outbox_event alone; null otherwise.';
 comment on column postrider.outbox_forward.changed_at is 'Since when the mode is what it is.';
 
 create table postrider.outbox_held_event (

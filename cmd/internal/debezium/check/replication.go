@@ -52,10 +52,8 @@ func (e *examination) lookAtPublication(ctx context.Context) error {
 	case !has:
 		e.differs("publication", "if the table is adopted and cut over already, nothing is to be done", "%s does not have %s: the connector is not sent its rows", name, e.table)
 		return nil
-	case all:
-		e.differs("publication", "let the connector read a publication that names its tables (create publication … for table …, publication.name) before the cutover", "%s is FOR ALL TABLES, and no table can leave it", name)
-	case !direct:
-		e.differs("publication", "let the connector read a publication that names its tables (create publication … for table …, publication.name) before the cutover", "%s has %s with all tables of its schema, or by a partition, and it cannot leave alone", name, e.table)
+	case all, !direct:
+		e.same("publication", "%s has %s with all tables, or all of its schema: none can leave it, so the cutover renames the table and puts a view in its place", name, e.table)
 	case tables > 1:
 		e.same("publication", "%s has %d tables; the cutover takes %s out and leaves the others to the connector", name, tables, e.table)
 	default:
