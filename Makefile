@@ -35,7 +35,7 @@ verify: ## formatting, vet, linter, import directions
 	go test -count=1 ./cmd/internal/archtest
 	@echo "verify: ok"
 
-versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, which Maven fetches once; VERSIONS chooses others
+versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, and of brokers on Kafka 3.6 and 4.4; VERSIONS and BROKERS choose others
 	@scripts/versions.sh
 
 soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too

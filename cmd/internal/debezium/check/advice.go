@@ -82,7 +82,7 @@ func ruleLines(r wire.Rule) []string {
 	add(r.Tombstones, "tombstones: true")
 	add(len(r.Envelope) > 0, "envelope:")
 	for _, f := range r.Envelope {
-		lines = append(lines, fmt.Sprintf("  - {name: %q, type: %s}", f.Name, f.Type))
+		lines = append(lines, fmt.Sprintf("  - {name: %q, type: %q}", f.Name, f.Type.String()))
 	}
 	add(r.SchemaName != "", "schema_name: %q", r.SchemaName)
 	return lines

@@ -3,6 +3,8 @@ package check
 import (
 	"context"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -150,9 +152,40 @@ func TestColumns(t *testing.T) {
 		"key.converter.schemas.enable", "false", r+"table.expand.json.payload", "true", r+"table.json.payload.null.behavior", "optional_bytes", r+"route.tombstone.on.empty.payload", "true",
 		r+"table.fields.additional.placement", "type:envelope:eventType,place:partition", r+"table.field.event.timestamp", "made", r+"route.topic.replacement", "it's.${routedByValue}")
 	const rules = "topics:\n  - match: TOPIC # write a rule for each topic; the table has no rows that say which there are\n    wire:\n      key: json\n      key_type: string\n      value: json_with_schemas\n      value_type: json?\n" +
-		"      expand: true\n      null_fields: optional_bytes\n      tombstones: true\n      envelope:\n        - {name: \"eventType\", type: string}\n      schema_name: \"shop.public.outbox.AGGREGATETYPE.Value\"\n"
+		"      expand: true\n      null_fields: optional_bytes\n      tombstones: true\n      envelope:\n        - {name: \"eventType\", type: \"string\"}\n      schema_name: \"shop.public.outbox.AGGREGATETYPE.Value\"\n"
 	if got.Rules != rules || got.Next != `postrider debezium shadow public.outbox --connector 'it'\''s.json'` {
 		t.Errorf("rules %s\nnext %s", got.Rules, got.Next)
+	}
+}
+
+// TestRules: the rules that are printed are settings, and with them nothing differs for these topics.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	db := pgtest.NewEmpty(t)
+	conn := db.Conn(t)
+	pgtest.Exec(t, conn, outbox)
+	pgtest.Exec(t, conn, `insert into outbox (id, aggregatetype, aggregateid, type) values (gen_random_uuid(), 'Order', '1', 'x'), (gen_random_uuid(), 'Customer', '1', 'x')`)
+	const r, json = "transforms.outbox.", "org.apache.kafka.connect.json.JsonConverter"
+	for name, pairs := range map[string][]string{
+		"texts":   nil,
+		"json":    {"value.converter", json, "key.converter", json, "value.converter.schemas.enable", "false", r + "table.expand.json.payload", "true", r + "table.json.payload.empty.array.behavior", "optional_string"},
+		"schemas": {"value.converter", json, r + "table.fields.additional.placement", "type:envelope:a'\"b,large:envelope", r + "route.tombstone.on.empty.payload", "true"},
+		"topics":  {r + "route.topic.replacement", "${routedByValue}"},
+	} {
+		first := run(t, db.URL, nil, pairs...)
+		first.want(t, "wire", debezium.Differs, "at the end of this report")
+		file := filepath.Join(t.TempDir(), "postrider.yaml")
+		if err := os.WriteFile(file, []byte(first.Rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		settings, err := config.Load(config.From{File: file})
+		if err != nil {
+			t.Errorf("%s: %v in\n%s", name, err, first.Rules)
+			continue
+		}
+		second := run(t, db.URL, func(c *Config) { c.Settings = settings }, pairs...)
+		second.want(t, "wire", debezium.Same, "have the rules")
+		second.want(t, "order", debezium.Same, "commit_order is set")
 	}
 }
 

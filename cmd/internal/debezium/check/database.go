@@ -41,6 +41,7 @@ func (e *examination) database(ctx context.Context) []debezium.Knob {
 		at   func(context.Context) error
 	}{
 		{"table", e.lookAtTable}, {"columns", e.lookAtColumns}, {"publication", e.lookAtPublication}, {"slot", e.lookAtSlot}, {"order", e.lookAtOrder},
+		{"wire", e.lookAtRules},
 	} {
 		if err := look.at(ctx); err != nil {
 			e.differs(look.name, "", "this cannot be found out: %v", err)

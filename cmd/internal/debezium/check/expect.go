@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -54,6 +55,29 @@ func (e *examination) rule(value string) (wire.Rule, error) {
 		rule.SchemaName = fmt.Sprintf("%s.%s.%s.%s.Value", c.TopicPrefix, e.table.schema, e.table.name, value)
 	}
 	return rule, rule.Validate()
+}
+
+// lookAtRules says whether our settings have the rules that make the connector's records.
+func (e *examination) lookAtRules(context.Context) error {
+	if len(e.columns) == 0 || len(e.topics) == 0 {
+		return nil // there is nothing to compare
+	}
+	var without []string
+	for _, topic := range e.topics {
+		needed, err := e.rule(e.routes[topic])
+		if err != nil {
+			return nil // it is refused as a knob, or as a column
+		}
+		if has := e.Settings.TopicSettings(topic).Wire; has == nil || has.String() != needed.String() {
+			without = append(without, topic)
+		}
+	}
+	if len(without) > 0 {
+		e.differs("wire", "put the rules at the end of this report into the settings", "the settings have no rule that makes the connector's records, or another one, for %s", strings.Join(without, ", "))
+		return nil
+	}
+	e.same("wire", "the settings have the rules that make the connector's records")
+	return nil
 }
 
 // typeOf is the type of a column in a rule.
