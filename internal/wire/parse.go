@@ -91,10 +91,10 @@ func (p *parser) value() (node, error) {
 	case c == '-' || c >= '0' && c <= '9':
 		return p.number()
 	}
-	for word, kind := range map[string]nodeKind{"null": nodeNull, "true": nodeBoolean, "false": nodeBoolean} {
-		if strings.HasPrefix(p.s[p.at:], word) {
-			p.at += len(word)
-			return node{kind: kind, text: word}, nil
+	for _, word := range [...]node{{kind: nodeNull, text: "null"}, {kind: nodeBoolean, text: "true"}, {kind: nodeBoolean, text: "false"}} {
+		if strings.HasPrefix(p.s[p.at:], word.text) {
+			p.at += len(word.text)
+			return word, nil
 		}
 	}
 	return node{}, errNotJSON

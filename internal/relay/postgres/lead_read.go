@@ -28,6 +28,7 @@ const (
 	aboutDetails
 	aboutTask
 	aboutRedrive
+	aboutPlaced
 	aboutSize // this bit and all above it
 )
 
@@ -40,8 +41,6 @@ const (
 	readPayload
 	readHeaders
 	readAbout
-	readPartition
-	readTimestamp
 )
 
 // inlineBytes is the size from which a key or a payload is read by itself: a page of the largest that is below it is as
@@ -100,8 +99,24 @@ type logRows struct {
 	filled   int
 }
 
-// epoch is where the times of PostgreSQL's wire protocol begin.
-var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+// placed reads the partition and the timestamp of an event, which stand behind its headers, and returns these.
+func placed(place []byte, e *relay.Event) (headers []byte, err error) {
+	var parts [3]json.RawMessage
+	var at *int64
+	if err := json.Unmarshal(place, &parts); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(parts[1], &e.Partition); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(parts[2], &at); err != nil {
+		return nil, err
+	}
+	if at != nil {
+		e.Timestamp = time.UnixMicro(*at)
+	}
+	return parts[0], nil
+}
 
 // createdAt is when an event was written, as its id says: a UUID of version 7 begins with that, in milliseconds.
 func createdAt(id uuid.UUID) time.Time {
@@ -142,14 +157,15 @@ func (f *logRows) scan(rows pgx.Rows) error {
 		e.ID, e.EventID, e.Topic = id, uuid.UUID(v[readEventID]), topic
 		e.Key, e.Payload, e.CreatedAt = bytes.copyOf(v[readKey]), bytes.copyOf(v[readPayload]), createdAt(e.EventID)
 		e.Delayed, e.OfTask, e.Redriven = about&aboutDelayed != 0, about&aboutTask != 0, about&aboutRedrive != 0
-		if h := v[readHeaders]; len(h) > 2 { // most have none
-			e.Headers = bytes.copyOf(h)
+		headers := v[readHeaders]
+		if about&aboutPlaced != 0 {
+			var err error
+			if headers, err = placed(headers, e); err != nil {
+				return fmt.Errorf("read where event %d goes: %w", id, err)
+			}
 		}
-		if b := v[readPartition]; b != nil {
-			e.Partition = new(int32(binary.BigEndian.Uint32(b)))
-		}
-		if b := v[readTimestamp]; b != nil {
-			e.Timestamp = epoch.Add(time.Duration(int64(binary.BigEndian.Uint64(b))) * time.Microsecond)
+		if len(headers) > 2 { // most have none
+			e.Headers = bytes.copyOf(headers)
 		}
 		f.sizes = append(f.sizes, about/aboutSize)
 		if about&aboutDetails != 0 {

@@ -34,7 +34,7 @@ func TestPlaceOfARecord(t *testing.T) {
 			t.Errorf("%s: %s, want %s", how, got, want)
 		}
 	}
-	const write = `insert into postrider.outbox_event (topic, key, payload, partition, timestamp) values ('t', 'k', 'p', 3, $1)`
+	const write = `insert into postrider.outbox_event (topic, key, payload, headers, partition, timestamp) values ('t', 'k', 'p', '{"a": "b"}', 3, $1)`
 	f.insert("plain")
 	for range 3 {
 		f.exec(write, writtenAt)
@@ -46,6 +46,9 @@ func TestPlaceOfARecord(t *testing.T) {
 	}
 	for _, e := range read[1:] {
 		is("read", place(e))
+		if string(e.Headers) != `{"a": "b"}` {
+			t.Errorf("the headers are %s", e.Headers)
+		}
 	}
 	take := func(how string) {
 		t.Helper()
@@ -84,6 +87,20 @@ func TestPlaceOfARecord(t *testing.T) {
 		page := f.read(f.leader(), nil, f.leader().position)
 		if got := place(page.Events[len(page.Events)-1]); got != want+" "+writtenAt.Format(time.RFC3339Nano) {
 			t.Errorf("sent again to %s: %s, want %s", topic, got, want)
+		}
+	}
+}
+
+// TestPlacesOfHalf: an event may have a partition alone, or a timestamp alone, and no headers.
+func TestPlacesOfHalf(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.exec(`insert into postrider.outbox_event (topic, partition) values ('t', 0)`)
+	f.exec(`insert into postrider.outbox_event (topic, timestamp) values ('t', '1970-01-01T00:00:00Z')`)
+	page := f.read(f.leader(), nil, 0)
+	for i, want := range []string{"0 0001-01-01T00:00:00Z", "none 1970-01-01T00:00:00Z"} {
+		if got := place(page.Events[i]); got != want || page.Events[i].Headers != nil {
+			t.Errorf("event %d: %s with headers %s, want %s", i+1, got, page.Events[i].Headers, want)
 		}
 	}
 }
