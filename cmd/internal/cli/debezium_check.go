@@ -135,7 +135,7 @@ func connectorTable(w io.Writer, r check.Report) error {
 	return err
 }
 
-// knobLines has what is refused first, then what differs, then what is the same, and the names of what is not looked at.
+// knobLines prints refused knobs first, then knobs that differ, then those that are the same, and the names of the others.
 func knobLines(w io.Writer, knobs []debezium.Knob) {
 	var unknown []string
 	for _, verdict := range []debezium.Verdict{debezium.Refused, debezium.Differs, debezium.Same, debezium.NotLookedAt} {

@@ -200,27 +200,6 @@ func (r Router) Enveloped() bool {
 	return false
 }
 
-// Columns are the columns that the router reads, each once, the optional ones included.
-func (r Router) Columns() []string {
-	columns := []string{r.ID, r.Key, r.Payload, r.RouteBy}
-	for _, more := range []string{r.Timestamp, r.SchemaVersion} {
-		if more != "" {
-			columns = append(columns, more)
-		}
-	}
-	for _, f := range r.Fields {
-		columns = append(columns, f.Column)
-	}
-	var once []string
-	seen := map[string]bool{}
-	for _, c := range columns {
-		if !seen[c] {
-			once, seen[c] = append(once, c), true
-		}
-	}
-	return once
-}
-
 // javaGroup is a group in the replacement of a Java regular expression, or an escaped character.
 var javaGroup = regexp.MustCompile(`\\.|\$\{[A-Za-z][A-Za-z0-9]*\}|\$[0-9]+|\$`)
 

@@ -85,7 +85,9 @@ func fetch(ctx context.Context, address, user, password string) ([]byte, error) 
 	if user != "" {
 		req.SetBasicAuth(user, password)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	// A redirect is not followed: it would take the login along.
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("ask Connect: %w; check that its REST API is served there", err)
 	}

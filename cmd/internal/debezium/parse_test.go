@@ -54,6 +54,8 @@ func TestLoad(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		switch {
+		case r.URL.Path == "/connectors/moved":
+			http.Redirect(w, r, "/open/connectors/orders", http.StatusFound)
 		case r.URL.Path == "/open/connectors/orders":
 			_, _ = w.Write([]byte(`{"name":"orders","config":{"connector.class":"x"}}`))
 		case user != "me" || password != "sentinel":
@@ -87,6 +89,7 @@ func TestLoad(t *testing.T) {
 		file + "x":                          "or the address of the connector",
 		server.URL + "/connectors/none":     "has no connector none",
 		server.URL + "/connectors/large":    "more than",
+		server.URL + "/connectors/moved":    "302",
 		server.URL + "/connectors/broken":   "409",
 		server.URL + "/connectors":          "must end in /connectors/NAME",
 		server.URL:                          "must end in /connectors/NAME",

@@ -37,8 +37,8 @@ func TestForeignServers(t *testing.T) {
 	}
 }
 
-// answering is a server that lets everybody in, as PostgreSQL 18, knows select version() and the client's ping, and refuses every
-// other statement.
+// answering is a server that takes every login and calls itself PostgreSQL 18. It knows select version() and the client's ping, and
+// refuses every other statement.
 func answering(t *testing.T, version string) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -144,6 +144,9 @@ func checkProduceTime(ctx context.Context, p *patient) ([]result, error) {
 	if topic == "" {
 		return well("no record was written; postrider doctor --produce-to TOPIC writes %d and says how long one takes", producesTimed), nil
 	}
+	if use, own := p.Settings.OwnTopics()[topic]; own {
+		return fail("name a topic of your own whose consumers take such records for nothing", "no record was written: %s has %s, and a record there would be taken for one", topic, use), nil
+	}
 	var quickest time.Duration
 	for i := range producesTimed {
 		record := &kgo.Record{Topic: topic, Value: []byte("written by postrider doctor --produce-to; it means nothing"), Headers: []kgo.RecordHeader{{Key: "postrider-doctor"}}}

@@ -66,6 +66,12 @@ func TestProduceTime(t *testing.T) {
 			t.Errorf("%d records: %+v", len(read), read)
 		}
 		s.examine(t, func(c *Config) { c.ProduceTopic = topic + "-missing" }).want(t, "topics", "time of a produce", Failed, topic+"-missing")
+		for _, own := range []string{s.flags["dlq.topic"], s.flags["tasks.lifecycle_topic"]} {
+			s.examine(t, func(c *Config) { c.ProduceTopic = own }).want(t, "topics", "time of a produce", Failed, "no record was written: "+own)
+			if read := b.ReadAll(t, own, 0); len(read) != 0 {
+				t.Errorf("%d records were written to %s", len(read), own)
+			}
+		}
 		s.examine(t, nil).want(t, "topics", "kind of brokers", OK, "Apache Kafka")
 	})
 	settings := config.Config{}

@@ -25,13 +25,9 @@ func (e *examination) advice(r Report) (rules, next string) {
 		if err != nil {
 			return "", again
 		}
-		fmt.Fprintf(&text, "  - match: %s\n", match.glob)
-		if !e.KeysLocked {
-			text.WriteString("    commit_order: true\n")
-		}
-		text.WriteString("    wire:\n")
-		for _, line := range ruleLines(rule) {
-			fmt.Fprintf(&text, "      %s\n", line)
+		// The shadow beside the connector is to have the same bytes.
+		for _, glob := range []string{match.glob, shadowPrefix + match.glob} {
+			e.writeRule(&text, glob, match.note, rule)
 		}
 	}
 	if r.Verdict == debezium.Refused {
@@ -40,8 +36,23 @@ func (e *examination) advice(r Report) (rules, next string) {
 	return text.String(), e.shadow()
 }
 
-// match is a rule's topics, and the value of the route's column that they have, where the rule depends on it.
-type match struct{ glob, value string }
+// shadowPrefix begins the topics of postrider debezium shadow, by default.
+const shadowPrefix = "shadow."
+
+// writeRule writes one rule of the section topics. A glob may begin with a star, which is an alias in YAML where it is not quoted.
+func (e *examination) writeRule(text *strings.Builder, glob, note string, rule wire.Rule) {
+	fmt.Fprintf(text, "  - match: %q%s\n", glob, note)
+	if !e.KeysLocked {
+		text.WriteString("    commit_order: true\n")
+	}
+	text.WriteString("    wire:\n")
+	for _, line := range ruleLines(rule) {
+		fmt.Fprintf(text, "      %s\n", line)
+	}
+}
+
+// match is a rule's topics, the value of the route's column that they have, where the rule depends on it, and a comment.
+type match struct{ glob, value, note string }
 
 // matches are the topics of the rules: one pattern where the router puts a text before or behind what it takes from the
 // column, and otherwise each topic by its name.
@@ -56,10 +67,10 @@ func (e *examination) matches() []match {
 	}
 	var all []match
 	for _, topic := range slices.Sorted(slices.Values(e.topics)) {
-		all = append(all, match{topic, e.routes[topic]})
+		all = append(all, match{glob: topic, value: e.routes[topic]})
 	}
 	if len(all) == 0 {
-		all = []match{{glob: "TOPIC # write a rule for each topic; the table has no rows that say which there are", value: "AGGREGATETYPE"}}
+		all = []match{{glob: "TOPIC", value: "AGGREGATETYPE", note: " # write a rule for each topic; the table has no rows that say which there are"}}
 	}
 	return all
 }

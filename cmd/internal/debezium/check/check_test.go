@@ -86,7 +86,8 @@ func TestTable(t *testing.T) {
 	if r.Table != "public.outbox" || r.Verdict != debezium.Differs || r.Records.Verdict != debezium.NotLookedAt {
 		t.Errorf("%+v", r)
 	}
-	const rules = "topics:\n  - match: outbox.event.*\n    commit_order: true\n    wire:\n      key: string\n      value: string\n"
+	const rest = "    commit_order: true\n    wire:\n      key: string\n      value: string\n"
+	const rules = "topics:\n  - match: \"outbox.event.*\"\n" + rest + "  - match: \"shadow.outbox.event.*\"\n" + rest
 	if r.Rules != rules || r.Next != "postrider debezium shadow public.outbox --connector FILE" {
 		t.Errorf("rules %s\nnext %s", r.Rules, r.Next)
 	}
@@ -151,8 +152,10 @@ func TestColumns(t *testing.T) {
 	got := run(t, db.URL, func(c *Config) { c.KeysLocked, c.From = true, "it's.json" }, "value.converter", "org.apache.kafka.connect.json.JsonConverter", "key.converter", "org.apache.kafka.connect.json.JsonConverter",
 		"key.converter.schemas.enable", "false", r+"table.expand.json.payload", "true", r+"table.json.payload.null.behavior", "optional_bytes", r+"route.tombstone.on.empty.payload", "true",
 		r+"table.fields.additional.placement", "type:envelope:eventType,place:partition", r+"table.field.event.timestamp", "made", r+"route.topic.replacement", "it's.${routedByValue}")
-	const rules = "topics:\n  - match: TOPIC # write a rule for each topic; the table has no rows that say which there are\n    wire:\n      key: json\n      key_type: string\n      value: json_with_schemas\n      value_type: json?\n" +
+	const rest = "    wire:\n      key: json\n      key_type: string\n      value: json_with_schemas\n      value_type: json?\n" +
 		"      expand: true\n      null_fields: optional_bytes\n      tombstones: true\n      envelope:\n        - {name: \"eventType\", type: \"string\"}\n      schema_name: \"shop.public.outbox.AGGREGATETYPE.Value\"\n"
+	const note = " # write a rule for each topic; the table has no rows that say which there are\n"
+	const rules = "topics:\n  - match: \"TOPIC\"" + note + rest + "  - match: \"shadow.TOPIC\"" + note + rest
 	if got.Rules != rules || got.Next != `postrider debezium shadow public.outbox --connector 'it'\''s.json'` {
 		t.Errorf("rules %s\nnext %s", got.Rules, got.Next)
 	}
@@ -171,6 +174,7 @@ func TestRules(t *testing.T) {
 		"json":    {"value.converter", json, "key.converter", json, "value.converter.schemas.enable", "false", r + "table.expand.json.payload", "true", r + "table.json.payload.empty.array.behavior", "optional_string"},
 		"schemas": {"value.converter", json, r + "table.fields.additional.placement", "type:envelope:a'\"b,large:envelope", r + "route.tombstone.on.empty.payload", "true"},
 		"topics":  {r + "route.topic.replacement", "${routedByValue}"},
+		"behind":  {r + "route.topic.replacement", "${routedByValue}.events"}, // a glob that begins with a star
 	} {
 		first := run(t, db.URL, nil, pairs...)
 		first.want(t, "wire", debezium.Differs, "at the end of this report")
@@ -186,6 +190,12 @@ func TestRules(t *testing.T) {
 		second := run(t, db.URL, func(c *Config) { c.Settings = settings }, pairs...)
 		second.want(t, "wire", debezium.Same, "have the rules")
 		second.want(t, "order", debezium.Same, "commit_order is set")
+		for _, topic := range []string{"outbox.event.Order", "Order", "Order.events"} { // the shadow has the bytes of its topic
+			real, beside := settings.TopicSettings(topic), settings.TopicSettings("shadow."+topic)
+			if (real.Wire == nil) != (beside.Wire == nil) || real.Wire != nil && real.Wire.String() != beside.Wire.String() {
+				t.Errorf("%s: %s has %v, and its shadow %v", name, topic, real.Wire, beside.Wire)
+			}
+		}
 	}
 }
 
@@ -233,7 +243,13 @@ func TestPublication(t *testing.T) {
 
 	// A login that may read, and one that may nothing.
 	pgtest.Exec(t, conn, `create publication dbz_publication for table outbox`)
-	pgtest.Exec(t, conn, `do $$ begin create role check_reader; exception when duplicate_object then end $$`)
+	reader := db.Name + "_reader" // roles are the server's, and not the database's
+	pgtest.Exec(t, conn, `create role `+reader)
+	t.Cleanup(func() {
+		if _, err := conn.Exec(context.Background(), `drop owned by `+reader+`; drop role `+reader); err != nil {
+			t.Error(err)
+		}
+	})
 	as := func(role string) string {
 		u, err := url.Parse(db.URL)
 		if err != nil {
@@ -244,11 +260,11 @@ func TestPublication(t *testing.T) {
 		u.RawQuery = q.Encode()
 		return u.String()
 	}
-	r := run(t, as("check_reader"), nil)
+	r := run(t, as(reader), nil)
 	r.want(t, "rights on the table", debezium.Differs, "may not read it")
 	r.want(t, "rights on the publication", debezium.Differs, "does not own dbz_publication")
-	pgtest.Exec(t, conn, `grant select on outbox to check_reader`)
-	run(t, as("check_reader"), nil).want(t, "rights on the table", debezium.Differs, "does not own it")
+	pgtest.Exec(t, conn, `grant select on outbox to `+reader)
+	run(t, as(reader), nil).want(t, "rights on the table", debezium.Differs, "does not own it")
 }
 
 // TestSlot: a slot that is there, on a server that says how far it is behind, and on one that refuses the functions of the
