@@ -22,9 +22,9 @@ func (c *commands) doctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Examine database, schema, brokers, topics and state, and say what to do",
 		Long: `Examine everything that Postrider depends on, and say what to do about what is not as it should be. Nothing
-is changed, but for records that --produce-to asks for. Each line begins with ✓ (well), ! (it works, and will hurt), ✗ (it does not work) or - (it could
-not be looked at). Give it the settings of postrider serve, because sizes, topics and times are compared with
-them.
+is changed, but for records that --produce-to asks for. Each line begins with ✓ (well), ! (it works, and
+will hurt), ✗ (it does not work) or - (it could not be looked at). Give it the settings of postrider serve,
+because sizes, topics and times are compared with them.
 
 With --pre only what can be examined before postrider migrate up. Exit codes: 0 nothing failed, 1 something
 failed, 2 wrong command line or setting.`,
