@@ -35,13 +35,13 @@ verify: ## formatting, vet, linter, import directions
 	go test -count=1 ./cmd/internal/archtest
 	@echo "verify: ok"
 
-versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, which Maven fetches once; VERSIONS chooses others
+versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, and of brokers on Kafka 3.6 and 4.4; VERSIONS and BROKERS choose others
 	@scripts/versions.sh
 
 soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too
 	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
 		go test $(if $(shell command -v gcc || command -v clang || command -v cc),-race) -count=1 -v -timeout $$(($(SOAK_SECONDS) * 10 + 1800))s -parallel 1 \
-		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis|TestSourcesUnderFaults|TestSourcesRestarted|TestConsumerChurn|TestConsumerOutages' ./cmd/internal/soak
+		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis|TestSourcesUnderFaults|TestSourcesRestarted|TestConsumerChurn|TestConsumerOutages|TestFromDebezium' ./cmd/internal/soak
 
 bench: setup ## the figures of BENCHMARKS.md; ARGS selects, such as ARGS="-quick -scenario drain"
 	go run ./cmd/internal/bench $(ARGS)

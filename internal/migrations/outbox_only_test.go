@@ -293,7 +293,7 @@ func TestRolesOfAnOutboxAlone(t *testing.T) {
 	// What the relay reads is named one by one: a table that is added is not its own.
 	reads := pgtest.Column[string](t, owner, `select relname::text from pg_class where relnamespace = 'postrider'::regnamespace and relkind in ('r', 'v')
 		and has_table_privilege('postrider_relay', oid, 'select') order by 1`)
-	if want := []string{"outbox_attempt_rule", "outbox_event", "outbox_exception", "outbox_hold", "outbox_idempotency_key", "outbox_leader", "outbox_own_topic", "outbox_progress", "outbox_receipt",
+	if want := []string{"outbox_attempt_rule", "outbox_event", "outbox_exception", "outbox_forward", "outbox_held_event", "outbox_hold", "outbox_idempotency_key", "outbox_leader", "outbox_own_topic", "outbox_progress", "outbox_receipt",
 		"outbox_retention", "outbox_skip_request", "outbox_source", "outbox_task_event", "schema_code", "schema_migration", "schema_part", "v_outbox_event"}; !slices.Equal(reads, want) {
 		t.Errorf("the relay reads %v", reads)
 	}

@@ -16,11 +16,13 @@ type Examination struct {
 	Pre bool
 	// Role is the role whose rights the user of the database needs; see doctor.Roles. Defaults to any of them.
 	Role string
+	// ProduceTopic is a topic that a few records are written to, to time one. Defaults to "": none is written.
+	ProduceTopic string
 }
 
 // Examine makes the checks of postrider doctor with connections of its own. A database that does not answer is a finding.
 func Examine(ctx context.Context, c config.Config, e Examination) (doctor.Report, error) {
-	examined := doctor.Config{Settings: c, Pre: e.Pre, Role: e.Role, Connections: Connections(c)}
+	examined := doctor.Config{Settings: c, Pre: e.Pre, Role: e.Role, Connections: Connections(c), ProduceTopic: e.ProduceTopic}
 	var pool *pgxpool.Pool
 	if c.Database.URL != "" || !c.HasSources() { // otherwise there is no desk
 		var err error

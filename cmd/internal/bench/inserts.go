@@ -21,7 +21,7 @@ type insertSample struct {
 // for the disk. That is time of the processor alone, which other work on the machine disturbs little; the least of many
 // rounds is disturbed least.
 func inserts(ctx context.Context, r *rig, b *broker, t *table) error {
-	tables := []side{alone{ours}, alone{published}, alone{bare}, alone{polled}, alone{captured}, alone{removed}}
+	tables := []side{alone{ours}, alone{published}, alone{bare}, alone{polled}, alone{captured}, alone{forwarded}, alone{capturedMany}, alone{forwardedMany}, alone{removed}}
 	all, err := inTurns(r.o.insertRounds, tables, func(s side) (insertSample, error) {
 		sample, err := r.insertOnce(ctx, b, s)
 		return sample, about(s.outbox().name, err)
@@ -40,7 +40,7 @@ func inserts(ctx context.Context, r *rig, b *broker, t *table) error {
 		cells = append(cells, cell{Name: "WAL bytes", Runs: pick(all[i], func(s insertSample) float64 { return s.wal })})
 		t.add(b, s.outbox().name, "nothing running", cells...)
 	}
-	t.note("CPU of one backend an event, of %d events in transactions of their own, prepared, synchronous_commit off; %d rounds.", r.o.inserts, r.o.insertRounds)
+	t.note("CPU of one backend an event, of %d events in transactions of their own (or of 100 in one statement), prepared, synchronous_commit off; %d rounds.", r.o.inserts, r.o.insertRounds)
 	return nil
 }
 
@@ -59,8 +59,13 @@ func (r *rig) insertOnce(ctx context.Context, b *broker, s side) (sample insertS
 		return sample, err
 	}
 	write := func(first, n int) error {
-		for seq := first; seq < first+n; seq++ {
-			if err := s.outbox().write(ctx, conn, r.o.event(st.topic, seq)); err != nil {
+		at := max(1, s.outbox().many)
+		for seq := first; seq < first+n; seq += at {
+			events := make([]event, at)
+			for i := range events {
+				events[i] = r.o.event(st.topic, seq+i)
+			}
+			if err := s.outbox().write(ctx, conn, events...); err != nil {
 				return err
 			}
 		}

@@ -105,7 +105,7 @@ var figures = map[string]struct {
 }{
 	"drain":     {6, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker", "copies", "missing", "out of order"}},
 	"writers":   {10, []string{"commits/s", "writers' backends", "PostgreSQL beside them", "WAL bytes an event"}},
-	"inserts":   {6, []string{"µs", "WAL bytes"}},
+	"inserts":   {9, []string{"µs", "WAL bytes"}},
 	"steady":    {6, []string{"commit p50 ms", "PostgreSQL beside them", "WAL bytes an event"}},
 	"takeover":  {1, []string{"takeover ms", "longest event ms"}},
 	"hotkey":    {6, []string{"others' p99 ms", "missing"}},

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/postrider/postrider/cmd/internal/adopt"
 )
 
 // outboxTable is where a side's events are written, and how.
@@ -17,6 +20,8 @@ type outboxTable struct {
 	columns  []string // topic, key and payload, for COPY
 	insert   string   // of one event: $1 topic, $2 key, $3 payload
 	text     bool     // key and payload are texts
+	many     int      // events that one statement inserts; 0 is one
+	adopted  bool     // its rows are forwarded into outbox_event by the trigger of postrider adopt
 	remove   bool     // the writer's transaction deletes the row again: insert and remove take the id as $4
 	headers  string   // a column for headers, with the headers of one event in tracedOneIn; none where it is empty
 }
@@ -51,6 +56,28 @@ var captured = outboxTable{
 	insert: "insert into outbox (aggregatetype, aggregateid, payload) values ($1, $2, $3)", text: true,
 }
 
+// capturedMany is the same with a hundred rows in a statement, each with its topic, key and payload.
+var capturedMany = outboxTable{
+	name: captured.name + ", 100 rows a statement", ddl: captured.ddl, from: captured.from, many: 100, text: true,
+	insert: "insert into outbox (aggregatetype, aggregateid, payload) select * from unnest($1::text[], $2::text[], $3::text[])",
+}
+
+// forwarded is Debezium's table with the trigger of postrider adopt, and forwardedMany with a hundred rows in a statement.
+var (
+	forwarded     = captured.forwarded()
+	forwardedMany = capturedMany.forwarded()
+)
+
+// forwarded is a table in the schema public whose rows are forwarded.
+func (t outboxTable) forwarded() outboxTable {
+	t.name += ", forwarded"
+	t.migrated, t.adopted = true, true
+	t.ddl = []string{strings.Replace(t.ddl[0], "create table outbox", "create table public.outbox", 1)}
+	t.from = pgx.Identifier{"public", "outbox"}
+	t.insert = strings.Replace(t.insert, "into outbox", "into public.outbox", 1)
+	return t
+}
+
 // removed is the same with rows that exist in the write-ahead log alone, as many write them for Debezium.
 var removed = outboxTable{
 	name: captured.name + ", row deleted again", ddl: captured.ddl, from: captured.from, columns: captured.columns,
@@ -70,7 +97,17 @@ var published = outboxTable{
 }
 
 // create makes the table in a fresh database.
-func (t *outboxTable) create(ctx context.Context, d *database) error { return d.exec(ctx, t.ddl...) }
+func (t *outboxTable) create(ctx context.Context, d *database) error {
+	if err := d.exec(ctx, t.ddl...); err != nil || !t.adopted {
+		return err
+	}
+	definition, err := adopt.Preset("debezium", "outbox")
+	if err != nil {
+		return err
+	}
+	a := &adopt.Adopter{Conn: d.conn, Say: func(string, ...any) {}}
+	return a.Adopt(ctx, t.from.Sanitize(), adopt.Wish{Definition: definition, Mode: adopt.ModeForward})
+}
 
 // args are the values of an event, in the order of the columns.
 func (t *outboxTable) args(e event) []any {
@@ -82,6 +119,14 @@ func (t *outboxTable) args(e event) []any {
 
 // write inserts events in one transaction, in one round trip. A table whose rows are removed takes one event.
 func (t *outboxTable) write(ctx context.Context, conn *pgx.Conn, events ...event) error {
+	if t.many > 0 {
+		topics, keys, payloads := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
+		for i, e := range events {
+			topics[i], keys[i], payloads[i] = e.topic, string(e.key), string(e.payload)
+		}
+		_, err := conn.Exec(ctx, t.insert, topics, keys, payloads)
+		return err
+	}
 	if len(events) > 1 {
 		b := &pgx.Batch{}
 		for _, e := range events {

@@ -129,7 +129,7 @@ output says what was skipped, and why.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	c.settings.bindCommon(root.PersistentFlags())
-	root.AddCommand(c.serve(), c.sources(), c.dev(), c.demo(), c.migrate(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
+	root.AddCommand(c.serve(), c.sources(), c.dev(), c.demo(), c.migrate(), c.adopt(), c.debezium(), c.outbox(), c.dlq(), c.task(), c.template(), c.archive(),
 		c.op(), c.replay(), c.audit(), c.apikey(), c.console(), c.mcp(), c.inbox(), c.doctor(), c.health(), c.config(), c.version())
 	root.SetOut(c.stdout) // before cobra adds its commands, which keep it
 	root.SetErr(c.stderr)

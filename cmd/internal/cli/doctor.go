@@ -17,14 +17,14 @@ import (
 func (c *commands) doctor() *cobra.Command {
 	var out output
 	var pre bool
-	var role string
+	var role, produceTo string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine database, schema, brokers, topics and state, and say what to do",
 		Long: `Examine everything that Postrider depends on, and say what to do about what is not as it should be. Nothing
-is changed. Each line begins with ✓ (well), ! (it works, and will hurt), ✗ (it does not work) or - (it could
-not be looked at). Give it the settings of postrider serve, because sizes, topics and times are compared with
-them.
+is changed, but for records that --produce-to asks for. Each line begins with ✓ (well), ! (it works, and
+will hurt), ✗ (it does not work) or - (it could not be looked at). Give it the settings of postrider serve,
+because sizes, topics and times are compared with them.
 
 With --pre only what can be examined before postrider migrate up. Exit codes: 0 nothing failed, 1 something
 failed, 2 wrong command line or setting.`,
@@ -48,7 +48,7 @@ failed, 2 wrong command line or setting.`,
 			for _, warning := range cfg.KafkaWarnings() {
 				fmt.Fprintf(c.stderr, "Warning: %s\n", visible(warning))
 			}
-			report, err := app.Examine(cmd.Context(), cfg, app.Examination{Pre: pre, Role: role})
+			report, err := app.Examine(cmd.Context(), cfg, app.Examination{Pre: pre, Role: role, ProduceTopic: produceTo})
 			if err != nil {
 				return err
 			}
@@ -64,6 +64,7 @@ failed, 2 wrong command line or setting.`,
 	cmd.Flags().BoolVar(&pre, "pre", false, "only what can be examined before the schema is there")
 	cmd.Flags().StringVar(&role, "role", "", "the `role` whose rights the user of database.url needs: relay (serve), operator (people) or writer (services); by default any of them")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions(doctor.Roles(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&produceTo, "produce-to", "", "a `topic` of yours: five records that mean nothing are written to it, to see how long one takes")
 	out.bind(cmd)
 	c.settings.bindAll(cmd.Flags(), nil)
 	return cmd

@@ -1,5 +1,5 @@
 // Package doctor asks PostgreSQL and Kafka for everything that Postrider depends on, and says what to do about
-// each thing that is not as it should be. It changes nothing.
+// each thing that is not as it should be. It changes nothing, but for records that Config.ProduceTopic asks for.
 package doctor
 
 import (
@@ -79,6 +79,9 @@ type Config struct {
 	Role string
 	// Connections is how many database connections a process opens at most. Defaults to 0: it is not checked.
 	Connections int
+
+	// ProduceTopic is a topic that records are written to, which mean nothing, to time one. Defaults to "": none is written.
+	ProduceTopic string
 
 	limits limits // zero stands for defaultLimits
 }
@@ -207,6 +210,8 @@ func checks() []check {
 		{"topics", "replication", theTopics, checkReplication},
 		{"topics", "message size", theTopics, checkTopicSize},
 		{"topics", "dead letters", theTopics, checkLetterTopics},
+		{"topics", "kind of brokers", theList, checkKind},
+		{"topics", "time of a produce", theList, checkProduceTime},
 		{"topics", "rights", theList, checkTopicRights},
 		{"topics", "writers of dead letters", theList, checkLetterWriters},
 		{"http", "address", nothing, checkListening},
@@ -216,6 +221,7 @@ func checks() []check {
 		{"state", "leader", theSchema, checkLeader},
 		{"state", "backlog", theSchema, checkBacklog},
 		{"state", "holds", theSchema, checkHolds},
+		{"state", "forwarded tables", theSchema, checkForwards},
 		{"state", "retention", theSchema, checkRetention},
 		{"state", "receipts", theSchema, checkReceipts},
 		{"state", "collector", theSchemaAndList, checkCollector},

@@ -116,12 +116,6 @@ func checkBrokerSize(ctx context.Context, p *patient) ([]result, error) {
 	return well("the brokers take messages up to %d bytes, we send up to %d", smallest, ours), nil
 }
 
-// hubs is the end of the names of brokers of Azure Event Hubs, which close connections on requests of more than hubRequest bytes.
-const (
-	hubs       = ".servicebus.windows.net"
-	hubRequest = 1046528
-)
-
 func checkRequestSize(ctx context.Context, p *patient) ([]result, error) {
 	ours := int64(p.Settings.Kafka.MaxRequestBytes)
 	if slices.ContainsFunc(p.brokers, func(b kadm.BrokerDetail) bool { return strings.HasSuffix(strings.ToLower(b.Host), hubs) }) {

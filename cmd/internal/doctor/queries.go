@@ -82,3 +82,6 @@ var sessionsQuery string
 
 //go:embed queries/parts.sql
 var partsQuery string
+
+//go:embed queries/forwards.sql
+var forwardsQuery string

@@ -32,6 +32,14 @@ func checkConnection(ctx context.Context, p *patient) ([]result, error) {
 	if p.Database == nil {
 		return fail("", "%v", p.DatabaseError), nil // it says what to do
 	}
+	// Asked in the oldest way there is, and before anything that only PostgreSQL has.
+	var version string
+	if err := p.Database.QueryRow(ctx, "select version()", pgx.QueryExecModeSimpleProtocol).Scan(&version); err != nil {
+		return nil, err
+	}
+	if name, why, remedy := pgserver.Foreign(version); why != "" {
+		return fail(remedy, "%s answers, and is %s: %s", p.Settings.Database.URL, name, why), nil
+	}
 	s, err := p.server(ctx)
 	if err != nil {
 		return nil, err

@@ -363,6 +363,57 @@ comment on table postrider.outbox_write_probe is
 'Empty. Readiness writes a row and takes it back, to see whether the database takes writes: one row in ten seconds from each process. Vacuum makes it small again.';
 comment on column postrider.outbox_write_probe.filler is 'What makes the row so long that a page takes no second one.';
 
+-- Tables of other outboxes whose rows are forwarded into the log by a trigger.
+create table postrider.outbox_forward (
+    source_table  text primary key,
+    function_name text not null,
+    definition    jsonb not null,
+    mode          text not null constraint outbox_forward_mode check (mode in ('forward', 'shadow', 'held', 'off')),
+    prefix        text not null default '',
+    slot          text,
+    publication   text,
+    fence         pg_lsn,
+    kept_as       text,
+    changed_at    timestamptz not null default clock_timestamp(),
+    constraint outbox_forward_held check (mode <> 'held' or fence is not null and slot is not null and publication is not null),
+    constraint outbox_forward_shadow check ((mode = 'shadow') = (prefix <> ''))
+);
+comment on table postrider.outbox_forward is
+'Tables that were an outbox before Postrider came: a trigger forwards their rows into outbox_event. postrider adopt writes it, and postrider debezium moves it from a connector to Postrider and back.';
+comment on column postrider.outbox_forward.source_table is 'The table, with its schema, quoted where SQL needs it.';
+comment on column postrider.outbox_forward.function_name is 'The function of its trigger, in the schema postrider.';
+comment on column postrider.outbox_forward.definition is 'Which columns become topic, key, payload, headers, event id, partition and timestamp. The function is made of it.';
+comment on column postrider.outbox_forward.mode is 'forward: rows become events. shadow: rows become events of topics with a prefix, beside the connector that sends the rows themselves. held: a cutover keeps the rows in outbox_held_event until the connector has sent all that is older. off: a rollback gave the rows back to the connector, and the trigger is disabled.';
+comment on column postrider.outbox_forward.prefix is 'What the names of topics begin with in a shadow; empty otherwise.';
+comment on column postrider.outbox_forward.slot is 'The replication slot of the connector that sends or sent the rows; null where there was none.';
+comment on column postrider.outbox_forward.publication is 'The publication that the table left, or came back to.';
+comment on column postrider.outbox_forward.fence is 'The position in the write-ahead log at which the table left the publication. Rows before it are the connector''s, rows behind it are Postrider''s.';
+comment on column postrider.outbox_forward.kept_as is 'The table itself, where a view has its name and its rows are written into outbox_event alone; null otherwise.';
+comment on column postrider.outbox_forward.changed_at is 'Since when the mode is what it is.';
+
+create table postrider.outbox_held_event (
+    id           bigint generated always as identity primary key,
+    source_table text not null,
+    event_id     uuid not null,
+    topic        postrider.outbox_topic not null,
+    key          bytea,
+    payload      postrider.outbox_payload,
+    headers      postrider.outbox_headers not null default '{}',
+    partition    postrider.outbox_partition,
+    timestamp    postrider.outbox_timestamp
+);
+comment on table postrider.outbox_held_event is
+'Events that a cutover holds: their rows were written behind the fence, and the connector has not sent all that is before it. They move to outbox_event in the order of their ids when it has. Empty otherwise.';
+comment on column postrider.outbox_held_event.id is 'Insertion order.';
+comment on column postrider.outbox_held_event.source_table is 'outbox_forward.source_table.';
+comment on column postrider.outbox_held_event.event_id is 'outbox_event.event_id.';
+comment on column postrider.outbox_held_event.topic is 'outbox_event.topic.';
+comment on column postrider.outbox_held_event.key is 'outbox_event.key.';
+comment on column postrider.outbox_held_event.payload is 'outbox_event.payload.';
+comment on column postrider.outbox_held_event.headers is 'outbox_event.headers.';
+comment on column postrider.outbox_held_event.partition is 'outbox_event.partition.';
+comment on column postrider.outbox_held_event.timestamp is 'outbox_event.timestamp.';
+
 -- Which outbox this is.
 create table postrider.outbox_source (
     only_row     boolean primary key default true check (only_row),
@@ -387,6 +438,8 @@ insert into postrider.outbox_source default values;
 -- What PostgreSQL made for constraints and identities.
 comment on index postrider.outbox_event_pkey is 'The log: events in the order of their ids.';
 comment on index postrider.outbox_exception_pkey is 'The exception of an event, at most one.';
+comment on index postrider.outbox_forward_pkey is 'A table is forwarded once.';
+comment on index postrider.outbox_held_event_pkey is 'Held events in the order in which they move on.';
 comment on index postrider.outbox_hold_pkey is 'A hold by its number.';
 comment on index postrider.outbox_idempotency_key_pkey is 'A key is used once per topic.';
 comment on index postrider.outbox_attempt_rule_pkey is 'Rules in their order.';
@@ -397,4 +450,5 @@ comment on index postrider.outbox_skip_request_pkey is 'An event is asked to be 
 comment on index postrider.outbox_source_pkey is 'One row.';
 comment on index postrider.outbox_task_event_pkey is 'The events of a task.';
 comment on sequence postrider.outbox_event_id_seq is 'Numbers of outbox_event.id. A number that was taken and never committed is a gap of the log.';
+comment on sequence postrider.outbox_held_event_id_seq is 'Numbers of outbox_held_event.id.';
 comment on sequence postrider.outbox_hold_hold_id_seq is 'Numbers of outbox_hold.hold_id.';

@@ -25,6 +25,8 @@ grant select, update on postrider.outbox_retention to postrider_relay;
 grant select, insert, update, delete on postrider.outbox_own_topic, postrider.outbox_attempt_rule to postrider_relay;
 grant insert on postrider.outbox_write_probe to postrider_relay;
 grant select on postrider.outbox_source to postrider_relay;
+-- What the doctor says of cutovers that did not end.
+grant select on postrider.outbox_forward, postrider.outbox_held_event to postrider_relay;
 grant execute on function postrider.outbox_name_source(text, text) to postrider_relay;
 grant execute on function postrider.outbox_assert_leader(bigint), postrider.outbox_exhaust(bigint, text), postrider.outbox_event_id(),
     postrider.outbox_purge_events(interval, integer, boolean), postrider.outbox_purge_exceptions(interval, integer, boolean),

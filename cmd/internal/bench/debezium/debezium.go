@@ -32,6 +32,10 @@ type Connector struct {
 	// Tuned has larger batches and queues, no wait between polls, and a producer that sends large requests. Otherwise
 	// all that can be left to a default is.
 	Tuned bool
+	// Light runs it in a small Java machine that starts fast, for tests.
+	Light bool
+	// Settings are further lines of the connector's configuration, and Worker of the worker's.
+	Settings, Worker []string
 }
 
 // Start runs the connector. Its files are in the folder dir; the caller stops the program.
@@ -44,14 +48,18 @@ func Start(ctx context.Context, c Connector, dir string) (*kafkajars.Program, er
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]string{"worker.properties": c.worker(dir), "connector.properties": connector}
+	files := map[string][]string{"worker.properties": append(c.worker(dir), c.Worker...), "connector.properties": append(connector, c.Settings...)}
 	for name, lines := range files {
 		// The password of the database is in one of them.
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 			return nil, fmt.Errorf("configure Kafka Connect: %w", err)
 		}
 	}
-	return kafkajars.StartProgram(ctx, classpath, append(jvm(),
+	machine := jvm()
+	if c.Light {
+		machine = []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"}
+	}
+	return kafkajars.StartProgram(ctx, classpath, append(machine,
 		"org.apache.kafka.connect.cli.ConnectStandalone", filepath.Join(dir, "worker.properties"), filepath.Join(dir, "connector.properties")), dir, nil)
 }
 
