@@ -3,6 +3,7 @@ package relay
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -93,6 +94,9 @@ func (x *encoder) message(e *Event, w *wire.Rule) (Message, *Outcome) {
 			return m, &Outcome{Class: Permanent, Code: CodeInvalidWire, Message: err.Error()}
 		}
 		m.Key, m.Value, m.Headers = rec.Key, rec.Value, rec.Headers
+		if !slices.ContainsFunc(m.Headers, func(h message.Header) bool { return h.Name == wire.HeaderID }) {
+			m.Headers = slices.Insert(m.Headers, 0, message.Header{Name: wire.HeaderID, Value: x.id(identity)})
+		}
 		return m, nil
 	}
 	begin := len(x.headers)

@@ -58,6 +58,17 @@ func TestWireOfARedrive(t *testing.T) {
 	}
 }
 
+// TestWireOfAnOrdinaryEvent: a service that writes to the outbox itself need not know of the wire. Consumers find the id where
+// they look for it.
+func TestWireOfAnOrdinaryEvent(t *testing.T) {
+	t.Parallel()
+	e := with(keyed(7, "k"), func(e *Event) { e.Headers = []byte(`{"a":"b"}`) })
+	m, o := newEncoder("", 1).message(&e, wireOf(t))
+	if want := []string{`id="00000000-0000-0000-0000-000000000007"`, `a="b"`}; o != nil || !slices.Equal(describeHeaders(m.Headers), want) {
+		t.Errorf("headers %q, %v", describeHeaders(m.Headers), o)
+	}
+}
+
 // TestWireThatDoesNotFit: an event that is not what the wire needs is given up, and says why.
 func TestWireThatDoesNotFit(t *testing.T) {
 	t.Parallel()

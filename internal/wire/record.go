@@ -9,6 +9,9 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
+// HeaderID has the event's id on every record of the router.
+const HeaderID = "id"
+
 // Headers of a row that are no headers of its record.
 const (
 	// headerPrefix begins them.

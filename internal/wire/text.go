@@ -35,7 +35,11 @@ func appendString(to []byte, s string) []byte {
 		case c == '"' || c == '\\':
 			to = append(to, '\\', c)
 		case c >= ' ':
-			to = append(to, c)
+			begin := i
+			for i++; i < len(s) && plain(s[i]); i++ {
+			}
+			to = append(to, s[begin:i]...)
+			continue
 		default:
 			if short := strings.IndexByte("\b\t\n\f\r", c); short >= 0 {
 				to = append(to, '\\', "btnfr"[short])
@@ -47,6 +51,9 @@ func appendString(to []byte, s string) []byte {
 	}
 	return append(to, '"')
 }
+
+// plain reports whether a character is written as it is.
+func plain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
 
 func appendEscape(to []byte, r rune) []byte {
 	return append(to, '\\', 'u', upperHex[r>>12&15], upperHex[r>>8&15], upperHex[r>>4&15], upperHex[r&15])
