@@ -8,7 +8,7 @@ case $(uname -m) in x86_64) arch=amd64 ;; aarch64) arch=arm64v8 ;; *) echo "vers
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
 [ "$(id -u)" = 0 ] && cache=/var/cache # PostgreSQL does not run as root, and root's own folders are closed to others
 packages="./internal/migrations ./internal/relay/postgres ./internal/dlq/postgres ./internal/tasks/... ./cmd/internal/access ./cmd/internal/actions
-	./cmd/internal/httpapi ./cmd/internal/doctor ./outbox ./outboxsync ./consumer/inbox"
+	./cmd/internal/httpapi ./cmd/internal/doctor ./cmd/internal/adopt ./outbox ./outboxsync ./consumer/inbox"
 
 brokers="./internal/relay/kafka ./internal/relay/relaytest ./internal/dlq/kafka ./internal/replay/kafka ./consumer/kafka ./cmd/internal/doctor
 	./cmd/internal/debezium/check"

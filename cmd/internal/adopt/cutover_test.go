@@ -153,7 +153,7 @@ func eachRowIsOnOneSide(t *testing.T, publication string) {
 		})
 	}
 	connector := connect(t, m.url)
-	const rounds = 6
+	const rounds = 3
 	for range rounds {
 		// The connector reads whenever it is asked to; the cutover must wait for that.
 		cut := make(chan error, 1)
