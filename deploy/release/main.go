@@ -32,6 +32,7 @@ func run(args []string) error {
 	tools := flags.String("tools", "", "with -binaries: the folder of the programs sbom and manuals")
 	version := flags.String("version", "", "with -binaries: their version, such as v1.2.3")
 	seconds := flags.Int64("time", 0, "with -binaries: the time of all files, in seconds since 1970")
+	alone := flags.String("compile", "", "compile the binary of this platform, GOOS_GOARCH, to -out, and do nothing else")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -63,6 +64,14 @@ func run(args []string) error {
 	}
 	if r.tag, r.at, err = tagged(r.source); err != nil {
 		return err
+	}
+	for _, p := range platforms {
+		if p.String() == *alone {
+			return r.build(p, "./cmd/postrider", r.out)
+		}
+	}
+	if *alone != "" {
+		return fmt.Errorf("%q is none of the platforms %v", *alone, platforms)
 	}
 	if err := r.compile(); err != nil {
 		return err
