@@ -71,18 +71,18 @@ install() {
 	done
 }
 
-# interop has Maven fetch the jars of Kafka Connect and Spring Kafka, whose letters are read; the first time takes minutes.
+# interop has Maven fetch the jars of Kafka Connect, Kafka Streams and Spring Kafka, whose letters are read, and those of the
+# example in Java; the first time takes minutes.
 interop() {
 	have java && have mvn || return
-	for project in connect spring; do
-		pom="cmd/internal/interop/testdata/$project/pom.xml"
-		stamp="${XDG_CACHE_HOME:-$HOME/.cache}/postrider/interop-$project-$(cksum <"$pom" | tr -d ' ')"
+	for pom in cmd/internal/interop/testdata/*/pom.xml examples/java/pom.xml; do
+		stamp="${XDG_CACHE_HOME:-$HOME/.cache}/postrider/interop-$(cksum <"$pom" | tr -d ' ')"
 		[ -e "$stamp" ] && continue
 		echo "setup: downloading the jars of $pom"
 		if mvn -q -B -f "$pom" -Dmdep.outputFile=/dev/null dependency:build-classpath >/dev/null 2>&1; then
 			mkdir -p "$(dirname "$stamp")" && : >"$stamp"
 		else
-			echo "setup: Maven cannot download them: the tests of cmd/internal/interop are left out"
+			echo "setup: Maven cannot download them: the tests that need them are left out"
 		fi
 	done
 }
