@@ -38,8 +38,8 @@ verify: ## formatting, vet, linter, import directions
 versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, which Maven fetches once; VERSIONS chooses others
 	@scripts/versions.sh
 
-soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too
-	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
+soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too; PAGE=docs/faults.md renews its figures
+	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PAGE=$(abspath $(PAGE)) go run ./cmd/internal/testrig -- \
 		go test -count=1 -v -timeout $$(($(SOAK_SECONDS) * 10 + 1800))s -parallel 1 \
 		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis|TestSourcesUnderFaults|TestConsumerChurn|TestConsumerOutages' ./cmd/internal/soak
 

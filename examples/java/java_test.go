@@ -41,7 +41,7 @@ func TestJava(t *testing.T) {
 			"-cp", classes + string(filepath.ListSeparator) + jars}, args...)
 	}
 	stage.RunShop(t, stage.Shop{
-		Writers:  map[string][]string{"JDBC": program("shop.Write", "jdbc"), "Spring": program("shop.Write", "spring"), "Hibernate": program("shop.Write", "hibernate")},
+		Writers:  []stage.Writer{{With: "JDBC", Program: program("shop.Write", "jdbc")}, {With: "Spring", Program: program("shop.Write", "spring")}, {With: "Hibernate", Program: program("shop.Write", "hibernate")}},
 		Consumer: program("shop.Consume"), Traps: program("shop.Traps"),
 		Refused: map[string]string{
 			"setString":                          "42883",

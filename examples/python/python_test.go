@@ -41,7 +41,7 @@ func TestShop(t *testing.T) {
 	python := interpreter(t)
 	program := func(name string) []string { return []string{python, name} }
 	stage.RunShop(t, stage.Shop{
-		Writers: map[string][]string{"psycopg": program("write.py")}, Consumer: program("consume.py"), Traps: program("traps.py"),
+		Writers: []stage.Writer{{With: "psycopg", Program: program("write.py")}}, Consumer: program("consume.py"), Traps: program("traps.py"),
 		Refused: map[string]string{"Jsonb": "ok", "JSON text": "ok", "Json": "42883", "Json with %s::jsonb": "ok", "insert": "ok",
 			"insert with returning": "42501", "insert with a text as the key": "22P02"},
 	})

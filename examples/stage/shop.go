@@ -20,13 +20,19 @@ import (
 // Shop is a service in some language that writes orders and ships them. Its programs take the arguments and variables that
 // the README of each says. [RunShop] tests it.
 type Shop struct {
-	// Writers are the programs that place orders, by what they write with; each with its first arguments.
-	Writers map[string][]string
+	// Writers are programs that place orders. Most orders are placed by the first.
+	Writers []Writer
 	// Consumer ships orders.
 	Consumer []string
 	// Traps tries what is refused; Refused is the SQLSTATE of each try, or "ok".
 	Traps   []string
 	Refused map[string]string
+}
+
+// Writer is a program that places orders, with its first arguments.
+type Writer struct {
+	With    string // what it writes with, such as JDBC
+	Program []string
 }
 
 // shopRun is a shop beside Postrider.
@@ -105,39 +111,34 @@ func (r *shopRun) all(what string) {
 	Eventually(r.T, what+": what is shipped", r.own, strings.Join(want, ", "), `select coalesce(string_agg(concat_ws(' ', article, shipped), ', ' order by article), '') from shop_article where shipped > 0`)
 }
 
-// place writes an order with one of the writers, and returns the id of its event.
-func (r *shopRun) place(writer, details string, more ...string) (event string) {
+// place writes an order, and returns the id of its event.
+func (r *shopRun) place(w Writer, details string, more ...string) (event string) {
 	r.Helper()
 	r.orders++
-	program := r.shop.Writers[writer]
-	args := append(append(slices.Clone(program[1:]), r.topic, fmt.Sprint("o-", r.orders), details), more...)
-	out := r.Output([]string{"DATABASE_URL=" + r.DB.URL}, program[0], args...)
+	args := append(append(slices.Clone(w.Program[1:]), r.topic, fmt.Sprint("o-", r.orders), details), more...)
+	out := r.Output([]string{"DATABASE_URL=" + r.DB.URL}, w.Program[0], args...)
 	var said struct {
 		EventID string `json:"event_id"`
 	}
 	if err := json.Unmarshal([]byte(out), &said); err != nil || said.EventID == "" {
-		r.Fatalf("%s: %v: %s", writer, err, out)
+		r.Fatalf("%s: %v: %s", w.With, err, out)
 	}
 	return said.EventID
 }
-
-// anyWriter is the name of the first writer.
-func (r *shopRun) anyWriter() string { return slices.Sorted(maps.Keys(r.shop.Writers))[0] }
 
 // written has every writer place an order, and fail to place another.
 func (r *shopRun) written() {
 	r.Helper()
 	const details = `{"article": "door", "note": "Tür"}`
 	ids := map[string]string{} // the event of each order
-	for _, writer := range slices.Sorted(maps.Keys(r.shop.Writers)) {
-		id := r.place(writer, details, "--header", "n=1", "--header", "n=2", "--header", "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	for _, w := range r.shop.Writers {
+		id := r.place(w, details, "--header", "n=1", "--header", "n=2", "--header", "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 		ids[fmt.Sprint("o-", r.orders)] = id
 		r.shipped["door"]++
-		program := r.shop.Writers[writer]
-		failing := r.Start(program[0], []string{"DATABASE_URL=" + r.DB.URL}, append(slices.Clone(program[1:]), r.topic, "o-fails", details, "--fail")...)
+		failing := r.Start(w.Program[0], []string{"DATABASE_URL=" + r.DB.URL}, append(slices.Clone(w.Program[1:]), r.topic, "o-fails", details, "--fail")...)
 		<-failing.ended
 		if failing.err == nil || !strings.Contains(failing.Log(), "told to fail") {
-			r.Errorf("%s: the order that was to fail: %v", writer, failing.err)
+			r.Errorf("%s: the order that was to fail: %v", w.With, failing.err)
 		}
 	}
 	var counts string
@@ -165,7 +166,7 @@ func (r *shopRun) written() {
 func (r *shopRun) waits() {
 	r.Helper()
 	r.retry(consumer.RetryTopic(r.topic, r.group, time.Hour), "waits", `{"article": "door"}`, 3, time.Now().Add(time.Hour))
-	r.place(r.anyWriter(), `{"article": "door"}`)
+	r.place(r.shop.Writers[0], `{"article": "door"}`)
 	r.shipped["door"]++
 	r.all("beside a message that is not due")
 }
@@ -195,7 +196,7 @@ func (r *shopRun) client() *kgo.Client {
 // triedAgain places an order of an article that becomes known after the first attempt, or the second on a busy machine.
 func (r *shopRun) triedAgain() {
 	r.Helper()
-	event := r.place(r.anyWriter(), `{"article": "lamp"}`)
+	event := r.place(r.shop.Writers[0], `{"article": "lamp"}`)
 	tier := consumer.RetryTopic(r.topic, r.group, 300*time.Millisecond)
 	rec := r.Broker.ReadAll(r.T, tier, 1)[0]
 	r.know("lamp")
@@ -238,7 +239,7 @@ func (r *shopRun) givenUp() (entry string) {
 	const event = "5f0e3f5c-0000-4000-8000-000000000001"
 	tier := consumer.RetryTopic(r.topic, r.group, 300*time.Millisecond)
 	r.retry(tier, event, `{"article": "vase"}`, 3, time.Now())
-	broken := r.place(r.anyWriter(), `{"article": 7}`)
+	broken := r.place(r.shop.Writers[0], `{"article": 7}`)
 	letters := map[string]*kgo.Record{}
 	for _, rec := range r.Broker.ReadAll(r.T, r.DLQ, 2) {
 		letters[r.headers(rec, nil)[message.HeaderErrorCode]] = rec

@@ -28,7 +28,7 @@ func TestTypeScript(t *testing.T) {
 	}
 	program := func(name string) []string { return []string{"node", filepath.Join(out, name+".js")} }
 	stage.RunShop(t, stage.Shop{
-		Writers: map[string][]string{"pg": program("write")}, Consumer: program("consume"), Traps: program("traps"),
+		Writers: []stage.Writer{{With: "pg", Program: program("write")}}, Consumer: program("consume"), Traps: program("traps"),
 		Refused: map[string]string{
 			"an object as JSON":                   "ok",
 			"an array as JSON":                    "22P02",
