@@ -31,13 +31,13 @@ fi
 # A package that begins to do so leaves this list. The rooms that have concurrency, and cmd/internal/app with everything in one
 # process, run under the race detector, which takes five times the processor. The console is pages, but for its streams and
 # its figures: the tests of these run under the race detector, too.
-plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|monitoring|packaging|interop|e2e)(/|$)|examples/|internal/(migrations|tasks/postgres)$'
+plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|manuals|monitoring|packaging|interop|e2e)(/|$)|examples/|internal/(migrations|tasks/postgres)$'
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
 rest=$(grep -Ev "$plain" <<<"$packages" | grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$")
 # The longest first, so that none is left to run alone in the end.
 longest="internal/relay/relaytest cmd/internal/soak cmd/internal/app internal/dlq/postgres internal/relay/postgres internal/relay/kafka"
-longest_plain="cmd/internal/console cmd/internal/bench internal/tasks/postgres cmd/internal/monitoring examples/orders cmd/internal/e2e"
+longest_plain="cmd/internal/console cmd/internal/bench internal/tasks/postgres cmd/internal/monitoring cmd/internal/packaging examples/java examples/orders cmd/internal/e2e"
 here() { printf './%s ' "$@"; }
 export domain="$race $(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"
