@@ -26,33 +26,39 @@ else
 	fi
 fi
 
-# Programs and their tests from outside have little concurrency of their own. internal/migrations, internal/tasks/postgres and
-# cmd/internal/archtest start no goroutines and keep no state that goroutines change: their concurrent writers meet in PostgreSQL.
-# A package that begins to do so leaves this list. The rooms that have concurrency, and cmd/internal/app with everything in one
-# process, run under the race detector, which takes five times the processor. The console is pages, but for its streams and
-# its figures: the tests of these run under the race detector, too.
-plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|manuals|monitoring|packaging|interop|e2e)(/|$)|examples/|internal/(migrations|tasks/postgres)$'
+# A package that has goroutines, channels, locks or atomic values runs under the race detector, which takes five times the
+# processor; so do the runs of the relay as a whole, and replay, whose client calls it from goroutines. The others cannot race.
+# Not under it, though they have some: programs and their tests from outside (plain), which have little; of the console and of
+# the store of letters the tests of what happens at once are under it; the soaks are in `make soak`, and what they run is in
+# internal/relay/relaytest and cmd/internal/app as well.
+plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|monitoring|packaging|interop|e2e|soak)(/|$)|examples/|internal/(migrations|dlq/postgres)$'
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
-rest=$(grep -Ev "$plain" <<<"$packages" | grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$")
+others=$(grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$" <<<"$packages")
+rest=$(for p in $(grep -Ev "$plain" <<<"$others"); do
+	dir=.${p#github.com/postrider/postrider}
+	if ls "$dir"/*.go | grep -v '_test\.go$' | xargs -r grep -qE '\bgo (func|[a-zA-Z.]+\()|\.Go\(|\bchan |\b(sync|atomic)\.' ||
+		[[ $dir =~ relaytest|internal/replay/kafka ]]; then echo "$p"; fi
+done)
 # The longest first, so that none is left to run alone in the end.
-longest="internal/relay/relaytest cmd/internal/soak cmd/internal/app internal/dlq/postgres internal/relay/postgres internal/relay/kafka"
-longest_plain="cmd/internal/console cmd/internal/bench internal/tasks/postgres cmd/internal/monitoring cmd/internal/packaging examples/java examples/orders cmd/internal/e2e"
+longest="internal/relay/relaytest cmd/internal/app cmd/internal/httpapi internal/relay/postgres internal/relay/kafka"
+longest_plain="cmd/internal/bench cmd/internal/console cmd/internal/soak internal/dlq/postgres internal/tasks/postgres cmd/internal/monitoring cmd/internal/packaging examples/java examples/orders cmd/internal/e2e"
 here() { printf './%s ' "$@"; }
 export domain="$race $(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"
 export streams="$race -run Silent|Hears|ALivePage|AnOpenPage|TwoPeople|ASession|TheDatabase ./cmd/internal/console"
-export unraced="$(here $longest_plain) $(grep -E "$plain" <<<"$packages" | xargs)"
+export together="$race -run AtOnce|Together|TwoOperators|ManyRedrive|ManyFollow|DoNotCross|Deadlock|Overtaken|SameGroups ./internal/dlq/postgres"
+export unraced="$(here $longest_plain) $(grep -vxF "$rest" <<<"$others" | xargs)"
 # Twice as many tests at once as cores, and a package more than cores, because many wait for timeouts.
 # `make verify` vets; what a debugger needs (-w leaves it out) is a third of linking.
 cores=$(getconf _NPROCESSORS_ONLN)
 export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores)) -p $((cores + 1))"
 # Compiled first: the tests wait for real clocks, and a compiler beside them takes both cores for minutes.
-go list -export -test -deps $race ./... >/dev/null && go list -export -test -deps $(xargs <<<"$unraced") >/dev/null || exit 1
+go list -export -test -deps $(xargs <<<"$raced ./cmd/internal/console ./internal/dlq/postgres") >/dev/null && go list -export -test -deps $(xargs <<<"$unraced") >/dev/null || exit 1
 # The domain has one long package, which leaves a core free: it runs beside the programs, and is printed after them.
 go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
 	go test $options $raced; first=$?
-	{ go test $options -p 1 -cover $domain && go test $options $streams; } >coverage/domain.log 2>&1 &
+	{ go test $options -p 1 -cover $domain && go test $options $streams && go test $options $together; } >coverage/domain.log 2>&1 &
 	go test $options $unraced; second=$?
 	wait $!; third=$?
 	cat coverage/domain.log

@@ -23,6 +23,44 @@ func installed(t *testing.T, parts ...migrations.Part) (*pgtest.DB, *pgx.Conn) {
 	return db, conn
 }
 
+// TestAnOwnerInstalls: who owns a database needs no more to migrate it, to any set of parts; and what keeps the audit log works
+// with the owner's rights alone.
+func TestAnOwnerInstalls(t *testing.T) {
+	t.Parallel()
+	for n := range migrations.Parts() {
+		parts := migrations.Parts()[:n+1]
+		t.Run(migrations.JoinParts(parts), func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.NewEmpty(t)
+			super := db.Conn(t)
+			role := pgx.Identifier{"plain_" + db.Name}.Sanitize()
+			pgtest.Exec(t, super, "create role "+role)
+			t.Cleanup(func() {
+				if _, err := super.Exec(context.WithoutCancel(t.Context()), "reassign owned by "+role+" to current_user; drop owned by "+role+"; drop role "+role); err != nil {
+					t.Error(err)
+				}
+			})
+			pgtest.Exec(t, super, "alter database "+pgx.Identifier{db.Name}.Sanitize()+" owner to "+role)
+			owner, err := pgx.Connect(t.Context(), db.As("plain_"+db.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
+			do(t, only(t, owner, parts...).Up)
+			if !pgtest.Value[bool](t, owner, `select not rolsuper from pg_roles where rolname = current_user`) {
+				t.Fatal("the owner is a superuser")
+			}
+			pgtest.Exec(t, super, `alter table postrider.access_audit disable trigger all; insert into postrider.access_audit (at, actor, action, target_type) values (now() - interval '100 days', 'ann', 'x', 'y'), (now(), 'ann', 'x', 'y'); alter table postrider.access_audit enable trigger all`)
+			if n := pgtest.Value[int](t, owner, `select postrider.access_purge_audit('31 days', 10)`); n != 1 {
+				t.Errorf("%d rows of the audit log were purged, want 1", n)
+			}
+			if _, err := owner.Exec(t.Context(), `begin; select postrider.access_purge_audit('31 days', 10); delete from postrider.access_audit; commit`); err == nil {
+				t.Error("after a purge its transaction may delete rows of the audit log")
+			}
+		})
+	}
+}
+
 // source is an outbox alone, with an event of each kind: 1 halts its key, 2 waits behind it, 3 waits for its time, 4 is pending.
 func source(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 	t.Helper()

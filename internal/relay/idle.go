@@ -15,12 +15,14 @@ type idle struct {
 	wake               chan struct{}
 	notifier           notifier
 	rest               *rest // while the relay rests, only what wakes the loop ends a pause; nil where it does not rest
+	crowd              *Crowd
 
 	mu    sync.Mutex
 	pause time.Duration
 	last  time.Time // when there was work
 	pace  pace
 	due   time.Time // the next look, while there is little to do
+	among bool      // it is in the crowd
 	armed bool      // at the last poll
 }
 
@@ -42,13 +44,41 @@ func (i *idle) withNotifier(d Notifier, longest time.Duration) *idle {
 func (i *idle) busy(n int) {
 	i.mu.Lock()
 	i.last = time.Now()
+	i.join()
 	if !i.notifier.armed() {
-		i.pause = i.min
+		i.pause = i.least()
 	}
 	i.mu.Unlock()
 	if n >= i.full {
 		i.wakeUp()
 	}
+}
+
+// least is the shortest pause: min, or more in a crowd. The caller holds mu.
+func (i *idle) least() time.Duration {
+	return min(i.min*time.Duration(i.crowd.size()), max(i.min, paceLongest))
+}
+
+// join and leave say whether the loop finds something these days. The caller holds mu.
+func (i *idle) join() {
+	if i.crowd != nil && !i.among {
+		i.among = true
+		i.crowd.busy.Add(1)
+	}
+}
+
+func (i *idle) leave() {
+	if i.among {
+		i.among = false
+		i.crowd.busy.Add(-1)
+	}
+}
+
+// quit says that the loop has ended.
+func (i *idle) quit() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.leave()
 }
 
 // wakeUp ends the pause.
@@ -94,7 +124,7 @@ func (i *idle) enough(n int) int {
 func (i *idle) setDue() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now, apart := time.Now(), i.pace.apart(i.min)
+	now, apart := time.Now(), i.pace.apart(i.least())
 	next := i.due.Add(apart)
 	if earliest := now.Add(apart / 2); next.Before(earliest) {
 		next = earliest
@@ -120,6 +150,9 @@ func (i *idle) poll(ctx context.Context) {
 	armed := i.notifier.armed()
 	i.mu.Lock()
 	quiet := time.Since(i.last)
+	if quiet > crowdLeave {
+		i.leave()
+	}
 	i.mu.Unlock()
 	if !armed && i.notifier.arm(ctx, quiet) {
 		return
@@ -136,7 +169,7 @@ func (i *idle) next(armed bool) time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.armed && !armed {
-		i.pause = i.min // writers were told to stop because there is much to do
+		i.pause = i.least() // writers were told to stop because there is much to do
 	}
 	i.armed = armed
 	limit := i.max

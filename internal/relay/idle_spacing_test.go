@@ -218,3 +218,50 @@ func TestWhoFoundSomethingLooksAgainWhileWritersNotify(t *testing.T) {
 		}
 	})
 }
+
+// TestACrowdLooksAsOftenAsOne: of relays that find events at the same time each looks less often; one that finds none any more
+// leaves the others their looks, and so does one whose term ends.
+func TestACrowdLooksAsOftenAsOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		crowd := &Crowd{}
+		all := make([]*idle, 5)
+		for n := range all {
+			all[n] = newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+			all[n].crowd = crowd
+		}
+		looks := func(of ...*idle) (sum int) {
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			for _, i := range of {
+				wg.Go(func() {
+					n := len(carry(t, i, 3, 100*time.Microsecond, time.Second))
+					mu.Lock()
+					defer mu.Unlock()
+					sum += n
+				})
+			}
+			wg.Wait()
+			return sum
+		}
+		looks(all...) // until all are known
+		if n := looks(all...); n < 450 || n > 550 {
+			t.Errorf("five look %d times a second, want about 500", n)
+		}
+		for _, i := range all[1:4] {
+			time.Sleep(crowdLeave)
+			i.poll(t.Context())
+		}
+		all[4].quit()
+		if n := looks(all[0]); n < 450 {
+			t.Errorf("the last that finds events looks %d times a second", n)
+		}
+		many := &Crowd{}
+		many.busy.Store(100)
+		i := newIdle(2*time.Millisecond, 50*time.Millisecond, 500)
+		i.crowd = many
+		if n := looks(i); n < 45 {
+			t.Errorf("one of a hundred looks %d times a second, want one look in 20 ms", n)
+		}
+	})
+}

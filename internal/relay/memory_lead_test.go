@@ -148,7 +148,7 @@ func (l *memoryLead) Read(ctx context.Context, q Question) (Page, error) {
 	return p, nil
 }
 
-func (l *memoryLead) Glance(ctx context.Context, position int64) (g Glance, err error) {
+func (l *memoryLead) Glance(ctx context.Context, position int64, all bool) (g Glance, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := cmp.Or(ctx.Err(), l.failing("glance")); err != nil {
@@ -157,6 +157,10 @@ func (l *memoryLead) Glance(ctx context.Context, position int64) (g Glance, err 
 	l.glances++
 	for id := range l.rows {
 		g.Events = g.Events || id > position && l.visible(id) != nil
+	}
+	if !all {
+		l.glancesAtLog++
+		return g, nil
 	}
 	g.Tend = len(l.skips) > 0
 	for _, h := range l.holds {

@@ -22,6 +22,7 @@ func (t *term) read(ctx context.Context) error {
 	if t.once != nil && !t.once.log {
 		return nil
 	}
+	defer t.idle.quit()
 	looks := lookClock{pause: lookSoon}
 	unwritten := 0         // receipts since the last with all gaps
 	ordered := lookInOrder // the pause while events in commit order wait

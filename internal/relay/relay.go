@@ -65,6 +65,8 @@ type Config struct {
 	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax.
 	// Defaults to false: each loop looks for itself.
 	Rests bool
+	// Crowd is the other relays of this process: the more of them find events, the further apart each looks. Defaults to none.
+	Crowd *Crowd
 	// Logger defaults to one that discards.
 	Logger *slog.Logger
 	// LogActions writes a line to Logger about each call of an action: ProcessPending, ProcessRetries, Cleanup.
@@ -192,7 +194,7 @@ func New(cfg Config) (*Relay, error) {
 	r := &Relay{given: given, cfg: cfg, metrics: newMetrics(cfg.Registerer), tracing: newTracing(cfg.TracerProvider),
 		idle:    newIdle(cfg.IdlePollMin, cfg.IdlePollMax, cfg.BatchSize/2).withNotifier(cfg.Notifier, cfg.IdlePollNotified),
 		letters: newIdle(lettersSoon, lettersPause, 0), holdWake: make(chan struct{}, 1)}
-	r.letters.rest = &r.rest
+	r.letters.rest, r.idle.crowd = &r.rest, cfg.Crowd
 	if cfg.Rests {
 		r.idle.pause = restFrom // many may begin at once, and most have nothing to do
 	}
@@ -222,6 +224,7 @@ func (r *Relay) settings(topic string) *TopicSettings {
 
 // Wake has the relay look at once whether there is something to do. Another part of the process has changed the outbox.
 func (r *Relay) Wake() {
+	r.rest.stir()
 	r.idle.wakeUp()
 	r.letters.wakeUp()
 	r.wakeHolds()

@@ -11,6 +11,9 @@ const (
 	restFrom = 100 * time.Millisecond
 	// restLongest is the longest pause of a loop while the relay rests: what there is to do wakes it.
 	restLongest = time.Hour
+	// fullGlance is how many glances there are to one that looks at more than the log, while nothing waits: then the relay itself
+	// leaves nothing else to do, and only people do.
+	fullGlance = 5
 	// restingPurge is the pause between two looks for rows that are kept no longer, of a relay that rests.
 	restingPurge = 10 * time.Minute
 )
@@ -40,6 +43,13 @@ func (r *rest) empty() bool {
 	return r.bare
 }
 
+// stir says that something may wait.
+func (r *rest) stir() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bare = false
+}
+
 func (r *rest) set(rests, bare bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,13 +70,17 @@ func (t *term) takeRest(ctx context.Context) {
 		t.letters.wakeUp()
 		t.wakeHolds()
 	}()
-	for {
+	for n := 1; ; n++ {
 		t.idle.wait(ctx)
+		all := n%fullGlance == 0 || !t.rest.empty()
 		bounded, cancel := context.WithTimeout(ctx, cycleTimeout)
-		g, err := t.leader.Glance(bounded, t.position)
+		g, err := t.leader.Glance(bounded, t.position, all)
 		cancel()
 		if err != nil || g.Events {
 			return
+		}
+		if !all {
+			continue
 		}
 		t.rest.set(true, !g.Tend && !g.Letters && !g.Waits)
 		if g.Letters {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -39,6 +40,47 @@ func TestAQuietRelayGlances(t *testing.T) {
 		}
 		if most != others {
 			t.Errorf("%d other questions in 30 minutes", most-others)
+		}
+	})
+}
+
+// TestAQuietLogIsAllThatIsLookedAt: where nothing waits, one glance in five is at more than the log. After one that sees something,
+// and after a command, each is.
+func TestAQuietLogIsAllThatIsLookedAt(t *testing.T) {
+	bubble(t, func(t *testing.T, m *memory, _ *fakePublisher) {
+		x := run(t, m, &fakePublisher{}, restful)
+		m.write(keyed(0, "a"))
+		until(t, "it goes", func() bool { return m.state(1) == Published })
+		time.Sleep(time.Minute)
+		glances := func() (all, atLog int) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.glances, m.glancesAtLog
+		}
+		all, atLog := glances()
+		time.Sleep(10 * time.Minute)
+		most, more := glances()
+		if most -= all; most < 590 || most > 610 {
+			t.Errorf("%d glances in 10 minutes", most)
+		}
+		if more -= atLog; more < most*3/4 || more > most*4/5 {
+			t.Errorf("%d of %d glances were at the log alone", more, most)
+		}
+		_, atLog = glances()
+		x.Wake()
+		synctest.Wait()
+		if _, now := glances(); now != atLog {
+			t.Error("a relay that was woken looked at its log alone")
+		}
+		late := m.begin()
+		late.insert(late.draw(), keyed(0, "a"), 24*time.Hour)
+		late.end(true)
+		until(t, "an event waits for its time", func() bool { return m.state(2) == Scheduled })
+		time.Sleep(time.Minute)
+		_, atLog = glances()
+		time.Sleep(10 * time.Minute)
+		if _, now := glances(); now != atLog {
+			t.Errorf("%d glances were at the log alone while an event waited for its time", now-atLog)
 		}
 	})
 }

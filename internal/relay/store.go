@@ -36,8 +36,9 @@ type Leadership interface {
 	// Read reads the gaps that it is given and what lies behind a position, in one statement.
 	Read(ctx context.Context, q Question) (Page, error)
 	// Glance says whether there is anything to do, where the log was read up to a position and has no gaps. It costs less
-	// than any other question, and needs no further connection where the session that leads can be asked.
-	Glance(ctx context.Context, position int64) (Glance, error)
+	// than any other question, and needs no further connection where the session that leads can be asked. Without all it
+	// asks for events behind the position alone, which costs half.
+	Glance(ctx context.Context, position int64, all bool) (Glance, error)
 	// Look finds out the newest id, and then the transactions that may still commit an id up to it.
 	Look(ctx context.Context) (Look, error)
 	// Settle writes receipts, in order, in one transaction. After an error the outcome is unknown: the term is over,

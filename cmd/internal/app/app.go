@@ -59,6 +59,7 @@ type App struct {
 	service   *pgxpool.Pool
 	publisher *kafka.Publisher
 	originals *dlqkafka.Originals
+	crowd     relay.Crowd
 	engine    *relay.Relay    // nil without the role
 	http      *httpapi.Server // nil without the role
 	services  *Services       // nil where no part needs it

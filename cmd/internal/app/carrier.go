@@ -50,7 +50,7 @@ const (
 // that the settings give. A named source has limits of its own, its name on each record, and says less when it is quiet.
 func (a *App) newCarrier(ctx context.Context, c config.Config, s *config.Source, observer relay.Observer) (_ *carrier, err error) {
 	cfg := relay.Config{
-		Publisher: a.publisher, BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches, TopicSettings: c.TopicSettings,
+		Publisher: a.publisher, Crowd: &a.crowd, BatchSize: c.Outbox.BatchSize, Dispatches: c.Outbox.Dispatches, TopicSettings: c.TopicSettings,
 		PublishTimeout: c.Outbox.PublishTimeout, Retention: Retention(c.Outbox), Observer: observer,
 		Logger: a.options.Logger, LogActions: c.Outbox.Log, TracerProvider: a.options.TracerProvider,
 	}

@@ -16,7 +16,7 @@ import (
 // glance is what a glance sees, as letters: events, tend, letters, waits.
 func (f *fixture) glance(d *leadership, position int64) string {
 	f.Helper()
-	g, err := d.Glance(f.Context(), position)
+	g, err := d.Glance(f.Context(), position, true)
 	f.done(err)
 	s := ""
 	for _, c := range []struct {
@@ -45,9 +45,19 @@ func TestGlance(t *testing.T) {
 					t.Errorf("%s: %q, want %q", what, got, want)
 				}
 			}
+			log := func(what string, want bool) {
+				t.Helper()
+				g, err := d.Glance(t.Context(), d.position, false)
+				f.done(err)
+				if g != (relay.Glance{Events: want}) {
+					t.Errorf("%s: at the log alone %+v", what, g)
+				}
+			}
 			want("an empty outbox", "")
+			log("an empty outbox", false)
 			f.insert("a")
 			want("an event", "events")
+			log("an event", true)
 			f.pass(relay.Receipt{})
 			want("an event that went", "")
 			f.insert("a")
@@ -56,6 +66,7 @@ func TestGlance(t *testing.T) {
 			want("a hold that is not due", "waits")
 			f.due()
 			want("a hold that is due", "tend waits")
+			log("a hold that is due", false)
 			f.exec(`update postrider.outbox_hold set next_probe_at = now() + interval '100 days'`)
 			want("a hold after the clock was put back", "tend waits")
 			f.exec(`update postrider.outbox_hold set next_probe_at = 'infinity'`)
@@ -98,7 +109,7 @@ func TestGlanceIsNotHeldUp(t *testing.T) {
 	d := f.lead()
 	end := f.locking(`lock table postrider.outbox_hold in access exclusive mode`)
 	for range 3 {
-		if _, err := d.Glance(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "55P03") {
+		if _, err := d.Glance(t.Context(), 0, true); err == nil || !strings.Contains(err.Error(), "55P03") {
 			t.Errorf("a glance at a locked table: %v", err)
 		}
 	}
@@ -121,7 +132,7 @@ func TestGlancesOfALostSession(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for {
-				if _, err := d.Glance(t.Context(), 0); err != nil {
+				if _, err := d.Glance(t.Context(), 0, true); err != nil {
 					return
 				}
 			}
@@ -154,7 +165,7 @@ func (c *counting) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndDa
 func (c *counting) glances() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := len(c.all) - 1; i >= 0 && c.all[i] == logGlance; i-- {
+	for i := len(c.all) - 1; i >= 0 && (c.all[i] == logGlance || c.all[i] == logGlanceEvents); i-- {
 		n++
 	}
 	return n

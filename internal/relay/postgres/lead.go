@@ -24,13 +24,14 @@ const leadTimeout = 5 * time.Second
 const codeNotLeading = "PR001"
 
 var (
-	logBegin     = query("log_begin")
-	logHolds     = query("log_holds")
-	logHoldIDs   = query("log_hold_ids")
-	logReceipt   = query("log_receipt")
-	logFree      = query("log_free")
-	logGlance    = query("log_glance")
-	logGlanceDue = query("log_glance_due")
+	logBegin        = query("log_begin")
+	logHolds        = query("log_holds")
+	logHoldIDs      = query("log_hold_ids")
+	logReceipt      = query("log_receipt")
+	logFree         = query("log_free")
+	logGlance       = query("log_glance")
+	logGlanceEvents = query("log_glance_events")
+	logGlanceDue    = query("log_glance_due")
 )
 
 // leadership implements relay.Leadership.

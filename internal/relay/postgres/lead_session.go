@@ -106,6 +106,7 @@ func (d *leadership) letGo(conn *pgxpool.Conn) {
 // glance is a question to the session that leads.
 type glance struct {
 	position int64
+	all      bool
 	answer   chan<- glanced // has room for it
 }
 
@@ -163,7 +164,7 @@ func (d *leadership) ask(ctx context.Context, conn *pgx.Conn, q glance) error {
 		_, err := conn.Exec(ctx, "select 1", asText)
 		return err
 	}
-	g, err := d.glanceBy(ctx, conn, q.position)
+	g, err := d.glanceBy(ctx, conn, q.position, q.all)
 	q.answer <- glanced{g, err}
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && !conn.IsClosed() {
@@ -195,14 +196,14 @@ func (d *leadership) renew(ctx context.Context) *pgxpool.Conn {
 
 // Glance implements relay.Leadership. The session that leads is asked, so that a quiet outbox has no other one; behind a pooler
 // its transaction is left alone, because it would keep locks on the tables.
-func (d *leadership) Glance(ctx context.Context, position int64) (g relay.Glance, err error) {
+func (d *leadership) Glance(ctx context.Context, position int64, all bool) (g relay.Glance, err error) {
 	defer d.log.asStoreError(&err, false)
 	if d.pooled {
-		return d.glanceBy(ctx, d.log.pool, position)
+		return d.glanceBy(ctx, d.log.pool, position, all)
 	}
 	answer := make(chan glanced, 1)
 	select {
-	case d.glances <- glance{position, answer}:
+	case d.glances <- glance{position, all, answer}:
 	case <-d.stopped:
 		return g, relay.ErrNotLeading
 	case <-ctx.Done():
@@ -217,7 +218,13 @@ func (d *leadership) Glance(ctx context.Context, position int64) (g relay.Glance
 }
 
 // glanceBy asks with one statement, and with one more where something may be due.
-func (d *leadership) glanceBy(ctx context.Context, db querier, position int64) (g relay.Glance, err error) {
+func (d *leadership) glanceBy(ctx context.Context, db querier, position int64, all bool) (g relay.Glance, err error) {
+	if !all {
+		if err = db.QueryRow(ctx, logGlanceEvents, position).Scan(&g.Events); err != nil {
+			err = fmt.Errorf("glance at the log: %w", err)
+		}
+		return g, err
+	}
 	err = db.QueryRow(ctx, logGlance, position).Scan(&g.Events, &g.Tend, &g.Letters, &g.Waits)
 	if err == nil && g.Waits && !g.Tend {
 		err = db.QueryRow(ctx, logGlanceDue, micros(relay.LongestPause(d.log.longestRetry)+time.Minute), micros(d.log.longestRetry+time.Minute)).Scan(&g.Tend)

@@ -204,7 +204,7 @@ func TestRule6TheSessionThatLeads(t *testing.T) {
 	d := f.lead()
 	pid := f.session(d, 0)
 	for range 50 {
-		if _, err := d.Glance(t.Context(), 0); err != nil {
+		if _, err := d.Glance(t.Context(), 0, true); err != nil {
 			t.Fatal(err)
 		}
 		// Now and then it is seen while it answers.
