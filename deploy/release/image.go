@@ -68,7 +68,7 @@ func (p *packing) image(built []binary) error {
 		return err
 	}
 	// One entry that is an index itself: so tools find one image, of several platforms, by its name.
-	name := map[string]string{"org.opencontainers.image.ref.name": p.number(), "io.containerd.image.name": "docker.io/library/postrider:" + p.number()}
+	name := map[string]string{"org.opencontainers.image.ref.name": p.number()}
 	if err := path.AppendIndex(index, layout.WithAnnotations(name)); err != nil {
 		return err
 	}

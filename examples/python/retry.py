@@ -9,9 +9,13 @@ import hashlib
 import re
 from datetime import datetime, timedelta, timezone
 
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
 # These headers begin as ours do, and belong to the message all the same.
 MESSAGES_OWN = {"postrider-event-id", "postrider-hops", "postrider-redrive-of", "postrider-redrive-for", "postrider-source"}
 
+NUMBER = re.compile(r"[0-9]{1,18}")
+EVENT = re.compile(r"event:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 REPLAY_ORIGIN = re.compile(r"([^/]+)/(\d+)/(\d+)(?:@(\d+))?(?:#(.*))?", re.DOTALL)
 UNITS = {"ms": timedelta(milliseconds=1), "s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 
@@ -32,6 +36,7 @@ class Place:
     partition: int
     offset: int
     timestamp: int
+    type: str = "CreateTime"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,16 +66,17 @@ def instant(value):
 def past(message, group):
     """What is known of earlier attempts of this group. The notes of another group count for nothing."""
     attempts = text(message, "postrider-attempts")
+    kind, at = message.timestamp()
+    here = Place(message.topic(), message.partition(), message.offset(), at, "LogAppendTime" if kind == TIMESTAMP_LOG_APPEND_TIME else "CreateTime")
     if text(message, "postrider-consumer-group") == group and attempts.isdecimal():
         read = instant(text(message, "postrider-origin-timestamp"))
-        origin = Place(
-            text(message, "postrider-origin-topic"),
-            int(text(message, "postrider-origin-partition")),
-            int(text(message, "postrider-origin-offset")),
-            round(read.timestamp() * 1000) if read else 0,
-        )
+        topic, partition, offset = (text(message, "postrider-origin-" + part) for part in ("topic", "partition", "offset"))
+        origin = here
+        if topic and NUMBER.fullmatch(partition) and NUMBER.fullmatch(offset):
+            at = round(read.timestamp() * 1000) if read else 0
+            origin = Place(topic, int(partition), int(offset), at, text(message, "postrider-origin-timestamp-type") or "CreateTime")
         return Past(int(attempts), text(message, "postrider-first-failed-at"), instant(text(message, "postrider-retry-due")), origin)
-    origin = Place(message.topic(), message.partition(), message.offset(), message.timestamp()[1])
+    origin = here
     # A message that was redriven to this group says where it was read first.
     replay = REPLAY_ORIGIN.fullmatch(text(message, "replay_origin"))
     if replay and replay[5] in (None, group):
@@ -83,7 +89,9 @@ def message_id(message, p):
     o = p.origin
     event = text(message, "postrider-event-id")
     record = f"record:{o.topic}/{o.partition}/{o.offset}" + (f"@{o.timestamp}" if o.timestamp > 0 else "")
-    of = text(message, "postrider-redrive-of") or (f"event:{event}" if event else record)
+    of = text(message, "postrider-redrive-of")
+    if not EVENT.fullmatch(of) and not (of.startswith("record:") and 7 < len(of.encode()) <= 512):
+        of = f"event:{event}" if event else record
     return of if len(of.encode()) <= 200 else "sha256:" + hashlib.sha256(of.encode()).hexdigest()
 
 
@@ -101,7 +109,7 @@ def failed(message, p, group, error, retry_topic, due):
     put("origin-offset", p.origin.offset)
     if p.origin.timestamp > 0:
         put("origin-timestamp", rfc3339(datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=p.origin.timestamp)))
-        put("origin-timestamp-type", "CreateTime")
+        put("origin-timestamp-type", p.origin.type)
     put("attempts", p.failed + 1)
     put("first-failed-at", p.first_failed_at or now)
     put("last-failed-at", now)

@@ -67,6 +67,7 @@ func RunShop(t *testing.T, shop Shop) {
 	r.written()
 	r.waits()
 	r.triedAgain()
+	r.odd()
 	given := r.givenUp()
 	r.redriven(given)
 	r.copies()
@@ -177,7 +178,7 @@ func (r *shopRun) retry(topic, event, value string, failed int, due time.Time) {
 	rec := &kgo.Record{Topic: topic, Key: []byte("k"), Value: []byte(value)}
 	at := time.Now().Add(-time.Minute).UTC().Format(time.RFC3339Nano)
 	for _, h := range [][2]string{{"own", "kept"}, {message.HeaderEventID, event}, {message.HeaderConsumerGroup, r.group}, {message.HeaderOriginTopic, r.topic},
-		{message.HeaderOriginPartition, "1"}, {message.HeaderOriginOffset, "77"}, {message.HeaderOriginTimestamp, "2026-01-31T09:00:00.123Z"}, {message.HeaderOriginTimestampType, "CreateTime"},
+		{message.HeaderOriginPartition, "1"}, {message.HeaderOriginOffset, "77"}, {message.HeaderOriginTimestamp, "2026-01-31T09:00:00.123Z"}, {message.HeaderOriginTimestampType, "LogAppendTime"},
 		{message.HeaderAttempts, fmt.Sprint(failed)}, {message.HeaderFirstFailedAt, at}, {message.HeaderLastFailedAt, at},
 		{message.HeaderErrorClass, "record"}, {message.HeaderErrorCode, "X"}, {consumer.HeaderRetryDue, due.UTC().Format(time.RFC3339Nano)}} {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
@@ -214,6 +215,23 @@ func (r *shopRun) triedAgain() {
 	}
 }
 
+// odd sends what a program that is not ours may have written to a retry topic: notes of this group whose origin is not
+// whole, with no event id, and an identity that is none. Each message is known by its own place, and shipped.
+func (r *shopRun) odd() {
+	r.Helper()
+	for _, partition := range []string{"", "x"} {
+		rec := &kgo.Record{Topic: consumer.RetryTopic(r.topic, r.group, 300*time.Millisecond), Key: []byte("k"), Value: []byte(`{"article": "door"}`)}
+		for _, h := range [][2]string{{message.HeaderConsumerGroup, r.group}, {message.HeaderAttempts, "1"}, {message.HeaderOriginPartition, partition}, {message.HeaderRedriveOf, "event:none"}} {
+			rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
+		}
+		if err := r.client().ProduceSync(r.Context(), rec).FirstErr(); err != nil {
+			r.Fatal(err)
+		}
+		r.shipped["door"]++
+	}
+	r.all("messages whose origin is not whole")
+}
+
 // headers compares some headers of a record, whose own names must be there once, and returns all.
 func (r *shopRun) headers(rec *kgo.Record, want map[string]string) map[string]string {
 	r.Helper()
@@ -248,7 +266,7 @@ func (r *shopRun) givenUp() (entry string) {
 		r.Fatalf("the dead letters are %v", slices.Collect(maps.Keys(letters)))
 	}
 	hs := r.headers(letters["UNKNOWN_ARTICLE"], map[string]string{"own": "kept", message.HeaderEventID: event, message.HeaderLetterVersion: "1", message.HeaderConsumerGroup: r.group,
-		message.HeaderOriginTopic: r.topic, message.HeaderOriginPartition: "1", message.HeaderOriginOffset: "77", message.HeaderAttempts: "4", message.HeaderErrorClass: "record",
+		message.HeaderOriginTopic: r.topic, message.HeaderOriginPartition: "1", message.HeaderOriginOffset: "77", message.HeaderOriginTimestampType: "LogAppendTime", message.HeaderAttempts: "4", message.HeaderErrorClass: "record",
 		message.HeaderLastTopic: tier, message.HeaderRetryTopic: consumer.RetryTopic(r.topic, r.group, 0)})
 	if at, err := time.Parse(time.RFC3339Nano, hs[message.HeaderOriginTimestamp]); err != nil || at.UnixMilli() != 1769850000123 || hs[consumer.HeaderRetryDue] != "" {
 		r.Errorf("the dead letter has the headers %q", hs)

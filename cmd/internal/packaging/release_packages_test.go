@@ -246,8 +246,9 @@ func TestUnitFitsThePackage(t *testing.T) {
 	if scripts := read(t, filepath.Join(linuxFiles, "before-install.sh")); !strings.Contains(scripts, "groupadd --system "+one("Group")+"\n") || !strings.HasSuffix(scripts, " "+one("User")+"\n") {
 		t.Errorf("the unit runs as %s:%s, the package makes\n%s", one("User"), one("Group"), scripts)
 	}
-	if one("EnvironmentFile") != "-/etc/postrider/environment" || one("RestartPreventExitStatus") != fmt.Sprint(cli.ExitUsage) {
-		t.Errorf("secrets are in %s, wrong settings end with %s", one("EnvironmentFile"), one("RestartPreventExitStatus"))
+	// A panic of Go ends with 2, as a wrong setting does: no exit code keeps the process from being started again.
+	if one("EnvironmentFile") != "-/etc/postrider/environment" || one("Restart") != "on-failure" || one("StartLimitIntervalSec") != "0" || strings.Contains(unit, "RestartPreventExitStatus") {
+		t.Errorf("secrets are in %s, or the process is not started again after each failure:\n%s", one("EnvironmentFile"), unit)
 	}
 	if _, err := config.Load(config.From{File: filepath.Join(linuxFiles, "postrider.yaml")}); err != nil {
 		t.Errorf("the settings file of the packages: %v", err)

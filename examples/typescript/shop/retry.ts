@@ -21,6 +21,7 @@ export interface Place {
   partition: number;
   offset: string;
   timestamp: number;
+  type?: string; // CreateTime or LogAppendTime, where that is known
 }
 
 /** What earlier attempts left in the headers. */
@@ -52,7 +53,10 @@ export function past(r: Read, group: string): Past {
   const get = (name: string) => text(r.headers, "postrider-" + name);
   const at = (s: string) => Date.parse(s) || 0;
   if (get("consumer-group") === group && /^\d+$/.test(get("attempts"))) {
-    const origin = { topic: get("origin-topic"), partition: Number(get("origin-partition")), offset: get("origin-offset"), timestamp: at(get("origin-timestamp")) };
+    const whole = get("origin-topic") !== "" && /^\d+$/.test(get("origin-partition")) && /^\d+$/.test(get("origin-offset"));
+    const origin = whole
+      ? { topic: get("origin-topic"), partition: Number(get("origin-partition")), offset: get("origin-offset"), timestamp: at(get("origin-timestamp")), type: get("origin-timestamp-type") }
+      : r;
     return { failed: Number(get("attempts")), firstFailedAt: get("first-failed-at") || undefined, due: at(get("retry-due")), origin };
   }
   // A message that was redriven to this group says where it was read first.
@@ -66,7 +70,9 @@ export function messageId(r: Read, p: Past): string {
   const o = p.origin;
   const event = text(r.headers, "postrider-event-id");
   const record = `record:${o.topic}/${o.partition}/${o.offset}` + (o.timestamp > 0 ? `@${o.timestamp}` : "");
-  const id = text(r.headers, "postrider-redrive-of") || (event === "" ? record : "event:" + event);
+  const of = text(r.headers, "postrider-redrive-of");
+  const valid = /^event:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(of) || (/^record:./s.test(of) && Buffer.byteLength(of) <= 512);
+  const id = valid ? of : event === "" ? record : "event:" + event;
   return Buffer.byteLength(id) > 200 ? "sha256:" + createHash("sha256").update(id).digest("hex") : id;
 }
 
@@ -86,7 +92,7 @@ export function failed(r: Read, p: Past, group: string, error: Refused, retryTop
   set("origin-offset", p.origin.offset);
   if (p.origin.timestamp > 0) {
     set("origin-timestamp", new Date(p.origin.timestamp).toISOString());
-    set("origin-timestamp-type", "CreateTime");
+    set("origin-timestamp-type", p.origin.type || "CreateTime");
   }
   set("attempts", p.failed + 1);
   set("first-failed-at", p.firstFailedAt ?? now);

@@ -34,7 +34,7 @@ final class Retry {
   }
 
   /** Where a message was read first, before any retry topic. The timestamp is in milliseconds since 1970; 0 for none. */
-  record Place(String topic, int partition, long offset, long timestamp) {}
+  record Place(String topic, int partition, long offset, long timestamp, String type) {}
 
   /** What earlier attempts left in the headers. A message that is due at null is tried at once. */
   record Past(int failed, String firstFailedAt, Instant due, Place origin) {}
@@ -44,27 +44,32 @@ final class Retry {
       Set.of("postrider-event-id", "postrider-hops", "postrider-redrive-of", "postrider-redrive-for", "postrider-source");
 
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
+  private static final Pattern OFFSET = Pattern.compile("\\d{1,18}");
+  private static final Pattern EVENT = Pattern.compile("event:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
   private static final Pattern REPLAY_ORIGIN = Pattern.compile("([^/]+)/(\\d{1,9})/(\\d{1,18})(?:@(\\d{1,18}))?(?:#(.*))?", Pattern.DOTALL);
 
   /** What is known of earlier attempts of this group. The notes of another group count for nothing. */
   static Past past(ConsumerRecord<byte[], byte[]> record, String group) {
     Headers headers = record.headers();
     String attempts = text(headers, "postrider-attempts");
+    Place here = new Place(record.topic(), record.partition(), record.offset(), record.timestamp(), record.timestampType().name);
     if (text(headers, "postrider-consumer-group").equals(group) && NUMBER.matcher(attempts).matches()) {
       Instant read = instant(text(headers, "postrider-origin-timestamp"));
+      String topic = text(headers, "postrider-origin-topic");
+      String partition = text(headers, "postrider-origin-partition");
+      String offset = text(headers, "postrider-origin-offset");
+      boolean whole = !topic.isEmpty() && NUMBER.matcher(partition).matches() && OFFSET.matcher(offset).matches();
       Place origin =
-          new Place(
-              text(headers, "postrider-origin-topic"),
-              Integer.parseInt(text(headers, "postrider-origin-partition")),
-              Long.parseLong(text(headers, "postrider-origin-offset")),
-              read == null ? 0 : read.toEpochMilli());
+          whole
+              ? new Place(topic, Integer.parseInt(partition), Long.parseLong(offset), read == null ? 0 : read.toEpochMilli(), text(headers, "postrider-origin-timestamp-type"))
+              : here;
       return new Past(Integer.parseInt(attempts), text(headers, "postrider-first-failed-at"), instant(text(headers, "postrider-retry-due")), origin);
     }
-    Place origin = new Place(record.topic(), record.partition(), record.offset(), record.timestamp());
+    Place origin = here;
     // A message that was redriven to this group says where it was read first.
     var replay = REPLAY_ORIGIN.matcher(text(headers, "replay_origin"));
     if (replay.matches() && (replay.group(5) == null || replay.group(5).equals(group))) {
-      origin = new Place(replay.group(1), Integer.parseInt(replay.group(2)), Long.parseLong(replay.group(3)), replay.group(4) == null ? 0 : Long.parseLong(replay.group(4)));
+      origin = new Place(replay.group(1), Integer.parseInt(replay.group(2)), Long.parseLong(replay.group(3)), replay.group(4) == null ? 0 : Long.parseLong(replay.group(4)), "");
     }
     return new Past(0, "", null, origin);
   }
@@ -73,6 +78,9 @@ final class Retry {
   static String messageId(ConsumerRecord<byte[], byte[]> record, Past past) {
     String id = text(record.headers(), "postrider-redrive-of");
     String event = text(record.headers(), "postrider-event-id");
+    if (!EVENT.matcher(id).matches() && !(id.startsWith("record:") && id.length() > 7 && id.getBytes(StandardCharsets.UTF_8).length <= 512)) {
+      id = ""; // none that Postrider writes
+    }
     if (id.isEmpty() && !event.isEmpty()) {
       id = "event:" + event;
     }
@@ -100,7 +108,7 @@ final class Retry {
     set(headers, "origin-offset", origin.offset());
     if (origin.timestamp() > 0) {
       set(headers, "origin-timestamp", Instant.ofEpochMilli(origin.timestamp()));
-      set(headers, "origin-timestamp-type", "CreateTime");
+      set(headers, "origin-timestamp-type", origin.type().isEmpty() ? "CreateTime" : origin.type());
     }
     set(headers, "attempts", past.failed() + 1);
     set(headers, "first-failed-at", past.firstFailedAt().isEmpty() ? now : past.firstFailedAt());
