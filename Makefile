@@ -8,10 +8,10 @@ SOAK_SECONDS ?= 300
 IMAGE ?= postrider
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test quick verify versions soak bench chart image vuln sbom clean setup
+.PHONY: help build run test quick verify versions soak bench chart image release release-check vuln sbom clean setup
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 15
 
 build: ## build bin/postrider
 	go build -trimpath -o $(BIN) ./cmd/postrider
@@ -20,7 +20,7 @@ run: build ## the whole system in one process, with a demo order service; Ctrl-C
 	@exec $(BIN) dev --demo $(ARGS)
 
 setup: ## what the tests need: root on Debian installs packages, unless POSTRIDER_INSTALL=no
-	@scripts/setup.sh postgres kafka compiler clients pooler python monitoring node browser interop chart
+	@scripts/setup.sh postgres kafka compiler clients pooler python monitoring node browser packages interop chart release
 
 test: setup ## every test, on real PostgreSQL, kfake and a real Apache Kafka broker
 	@scripts/test.sh
@@ -38,8 +38,8 @@ verify: ## formatting, vet, linter, import directions
 versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, and of brokers on Kafka 3.6 and 4.4; VERSIONS and BROKERS choose others
 	@scripts/versions.sh
 
-soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too
-	SOAK_SECONDS=$(SOAK_SECONDS) go run ./cmd/internal/testrig -- \
+soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too; PAGE=docs/faults.md renews its figures
+	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PAGE=$(abspath $(PAGE)) go run ./cmd/internal/testrig -- \
 		go test $(if $(shell command -v gcc || command -v clang || command -v cc),-race) -count=1 -v -timeout $$(($(SOAK_SECONDS) * 10 + 1800))s -parallel 1 \
 		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis|TestSourcesUnderFaults|TestSourcesRestarted|TestConsumerChurn|TestConsumerOutages|TestFromDebezium' ./cmd/internal/soak
 
@@ -56,6 +56,12 @@ chart: ## renew the Helm chart's copies of alerts and dashboards, and pack it in
 image: ## build the image $(IMAGE) with Docker; VERSION= is what it calls itself
 	docker build -f deploy/Dockerfile --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
+release: ## what a version is given out as, of the tag of this commit: dist
+	cd deploy/release && go run . -source ../.. -out ../../dist
+
+release-check: ## a release of this commit twice, in two folders: the same bytes
+	@scripts/release-check.sh
+
 vuln: build ## known weaknesses that our code can reach, from the Go vulnerability database
 	@GOBIN="$(CURDIR)/bin" go install $(GOVULNCHECK) || { echo "vuln: NOTHING WAS CHECKED: govulncheck could not be fetched or built; it needs a Go module proxy once"; exit 1; }
 	@bin/govulncheck $(if $(VULNDB),-db "$(VULNDB)") ./... || { code=$$?; [ $$code = 3 ] || \
@@ -67,4 +73,4 @@ sbom: build ## what is in the binary: bin/postrider.cdx.json, in CycloneDX
 	@mv $(BIN).cdx.json.part $(BIN).cdx.json
 
 clean: ## remove what was built
-	rm -rf bin coverage
+	rm -rf bin coverage dist

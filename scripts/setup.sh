@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets what the given parts of the tests need: postgres, kafka, compiler, clients, pooler, python, monitoring, node, browser
-# from packages; interop and chart from Maven's and Go's registries. Root on Debian has packages installed, after a line that
+# Gets what the given parts of the tests need: postgres, kafka, compiler, clients, pooler, python, monitoring, node, browser,
+# packages from packages; interop, chart and release from Maven's and Go's registries. Root on Debian has packages installed, after a line that
 # names them; with POSTRIDER_INSTALL=no nothing is. A part that is missing in the end is no failure: the tests that need
 # it are left out, and `make test` counts and names them. Nothing that this does is needed twice.
 set -u
@@ -24,6 +24,7 @@ there() {
 	monitoring) have prometheus && have promtool ;;
 	node) have node && have npm ;;
 	browser) have chromium || have chromium-browser || have google-chrome ;;
+	packages) have rpm ;;
 	esac
 }
 
@@ -39,6 +40,7 @@ packages() {
 	monitoring) echo prometheus ;;
 	node) echo nodejs npm ;;
 	browser) echo chromium ;;
+	packages) echo rpm ;;
 	esac
 }
 
@@ -52,6 +54,7 @@ without() {
 	pooler) echo "no PgBouncer: the tests behind one are left out" ;;
 	python) echo "no Python 3 with its venv module: the Python example is not tested" ;;
 	monitoring) echo "no Prometheus with promtool: the tests of alerts and dashboards are left out" ;;
+	packages) echo "no rpm: the packages of a release are not installed" ;;
 	browser) echo "no Chromium: the pages of the web console are tested without a browser" ;;
 	node) echo "no Node.js with npm: the tests with a client in TypeScript, and with an OpenID provider, are left out, and axe-core does not look at the web console" ;;
 	esac
@@ -68,18 +71,18 @@ install() {
 	done
 }
 
-# interop has Maven fetch the jars of Kafka Connect and Spring Kafka, whose letters are read; the first time takes minutes.
+# interop has Maven fetch the jars of Kafka Connect, Kafka Streams and Spring Kafka, whose letters are read, and those of the
+# example in Java; the first time takes minutes.
 interop() {
 	have java && have mvn || return
-	for project in connect spring; do
-		pom="cmd/internal/interop/testdata/$project/pom.xml"
-		stamp="${XDG_CACHE_HOME:-$HOME/.cache}/postrider/interop-$project-$(cksum <"$pom" | tr -d ' ')"
+	for pom in cmd/internal/interop/testdata/*/pom.xml examples/java/pom.xml; do
+		stamp="${XDG_CACHE_HOME:-$HOME/.cache}/postrider/interop-$(cksum <"$pom" | tr -d ' ')"
 		[ -e "$stamp" ] && continue
 		echo "setup: downloading the jars of $pom"
 		if mvn -q -B -f "$pom" -Dmdep.outputFile=/dev/null dependency:build-classpath >/dev/null 2>&1; then
 			mkdir -p "$(dirname "$stamp")" && : >"$stamp"
 		else
-			echo "setup: Maven cannot download them: the tests of cmd/internal/interop are left out"
+			echo "setup: Maven cannot download them: the tests that need them are left out"
 		fi
 	done
 }
@@ -90,10 +93,16 @@ chart() {
 	echo "setup: deploy/helm/check cannot be fetched or built: the tests of the Helm chart are left out"
 }
 
+# release has Go fetch and build what makes releases; the first time takes a minute.
+release() {
+	(cd deploy/release && go build -o /dev/null .) >/dev/null 2>&1 && return
+	echo "setup: deploy/release cannot be fetched or built: the tests of releases are left out"
+}
+
 parts="" downloads="" missing=""
 for part in "$@"; do
 	case $part in
-	interop | chart) downloads="$downloads $part" ;;
+	interop | chart | release) downloads="$downloads $part" ;;
 	*)
 		parts="$parts $part"
 		there "$part" || missing="$missing $(packages "$part")"

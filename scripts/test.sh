@@ -42,7 +42,7 @@ rest=$(for p in $(grep -Ev "$plain" <<<"$others"); do
 done)
 # The longest first, so that none is left to run alone in the end.
 longest="internal/relay/relaytest internal/dlq/postgres cmd/internal/app cmd/internal/httpapi internal/relay/postgres internal/relay/kafka"
-longest_plain="cmd/internal/bench cmd/internal/console cmd/internal/soak internal/tasks/postgres cmd/internal/monitoring examples/orders cmd/internal/e2e"
+longest_plain="cmd/internal/bench cmd/internal/console cmd/internal/soak internal/tasks/postgres cmd/internal/adopt cmd/internal/monitoring cmd/internal/packaging examples/java examples/orders cmd/internal/e2e"
 here() { printf './%s ' "$@"; }
 export domain="$race $(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"

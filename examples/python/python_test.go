@@ -35,6 +35,18 @@ events: {topic: %s}
 steps: [{name: greet}]
 `
 
+// TestShop runs the programs that place orders and ship them.
+func TestShop(t *testing.T) {
+	t.Parallel()
+	python := interpreter(t)
+	program := func(name string) []string { return []string{python, name} }
+	stage.RunShop(t, stage.Shop{
+		Writers: []stage.Writer{{With: "psycopg", Program: program("write.py")}}, Consumer: program("consume.py"), Traps: program("traps.py"),
+		Refused: map[string]string{"Jsonb": "ok", "JSON text": "ok", "Json": "42883", "Json with %s::jsonb": "ok", "insert": "ok",
+			"insert with returning": "42501", "insert with a text as the key": "22P02"},
+	})
+}
+
 // Python writes orders and reads what became of them: an event, a lifecycle event, and the dead letter of an order
 // that is too large.
 func TestPython(t *testing.T) {

@@ -66,7 +66,7 @@ var rooms = []struct {
 	{"internal/testenv/history", nil, nil}, // shares nothing with the engine that it judges
 	{"internal/testenv", []string{"internal/migrations", "internal/pgserver", "internal/loop"},
 		[]string{"github.com/jackc/pgx", "github.com/twmb/franz-go", "github.com/testcontainers"}},
-	{"examples/stage", []string{"internal/testenv"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
+	{"examples/stage", []string{"internal/testenv", "consumer", "message"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 	{"examples", []string{"consumer", "consumer/inbox", "consumer/kafka"}, []string{"github.com/jackc/pgx", "github.com/twmb/franz-go"}}, // as other people's programs
 	{"cmd/internal/tracing", []string{"cmd", "message", "internal/tracecontext"}, []string{"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", // libraries know the API alone
 		"github.com/exaring", "github.com/twmb/franz-go", "github.com/jackc/pgx"}},

@@ -55,6 +55,11 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return ExitFailure
 }
 
+// Command is the tree of all commands, for what describes them. [Run] runs them.
+func Command() *cobra.Command {
+	return (&commands{stdout: io.Discard, stderr: io.Discard}).root()
+}
+
 // usageError is a mistake of the caller.
 type usageError struct{ err error }
 

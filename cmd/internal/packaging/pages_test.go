@@ -22,7 +22,7 @@ const root = "../../.."
 // pages are for people who use Postrider or run it, by their way from the folder docs.
 var pages = []string{"../README.md", "../CHANGELOG.md", "../SECURITY.md",
 	"writing.md", "reading.md", "running.md", "settings.md", "security.md", "operating.md", "runbook.md", "dead-letters.md", "desk.md", "tasks.md", "tasks-workflows.md",
-	"upgrading.md", "restoring.md", "removing.md", "../deploy/helm/postrider/README.md"}
+	"upgrading.md", "restoring.md", "removing.md", "stability.md", "faults.md", "../deploy/helm/postrider/README.md"}
 
 func page(t *testing.T, name string) string {
 	t.Helper()

@@ -131,6 +131,11 @@ func (n *nemesis) run() {
 	h := n.history()
 	v := h.Check()
 	n.t.Logf("%s", n.report(h, v, drained, took))
+	if page := os.Getenv("SOAK_PAGE"); page != "" && n.jars != nil { // of the real broker alone
+		if err := renewPage(page, n.t.Name(), n.pageOf(h, v)); err != nil {
+			n.t.Error(err)
+		}
+	}
 	if err := errors.Join(errors.Join(n.errs...), n.failures(), v.Err()); err != nil {
 		n.t.Errorf("%v\n%s", err, n.trace(h, v))
 	}

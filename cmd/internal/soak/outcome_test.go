@@ -154,18 +154,13 @@ type row struct {
 	times                            int
 	lasted                           time.Duration
 	ok, fail, unknown, delivered, dl int
+	lost, reordered                  int // events that were written, or appended, while it lasted
 }
 
-// report is the table of a run.
-func (n *nemesis) report(h history.History, v history.Verdict, drained bool, took time.Duration) string {
-	rows := map[string]*row{}
-	during := func(at time.Time, count func(*row)) {
-		for _, f := range h.Faults {
-			if !at.Before(f.From) && !at.After(f.To) {
-				count(rows[f.Name])
-			}
-		}
-	}
+// tally counts what happened while each fault lasted, and over the whole run. What happened while several lasted counts for
+// each.
+func (n *nemesis) tally(h history.History, v history.Verdict) (rows map[string]*row, total row) {
+	rows = map[string]*row{}
 	for _, f := range h.Faults {
 		if rows[f.Name] == nil {
 			rows[f.Name] = &row{}
@@ -173,9 +168,18 @@ func (n *nemesis) report(h history.History, v history.Verdict, drained bool, too
 		rows[f.Name].times++
 		rows[f.Name].lasted += f.To.Sub(f.From)
 	}
-	total := row{}
+	count := func(at time.Time, add func(*row)) {
+		add(&total)
+		during := map[string]bool{} // the same fault may overlap itself where the watch saw it twice
+		for _, f := range h.Faults {
+			if !at.Before(f.From) && !at.After(f.To) && !during[f.Name] {
+				during[f.Name] = true
+				add(rows[f.Name])
+			}
+		}
+	}
 	for _, w := range h.Writes {
-		count := func(r *row) {
+		count(w.At, func(r *row) {
 			switch w.Result {
 			case history.OK:
 				r.ok++
@@ -184,16 +188,34 @@ func (n *nemesis) report(h history.History, v history.Verdict, drained bool, too
 			case history.Unknown:
 				r.unknown++
 			}
-		}
-		count(&total)
-		during(w.At, count)
+		})
 	}
 	for _, r := range h.Reads {
-		during(r.At, func(r *row) { r.delivered++ })
+		count(r.At, func(r *row) { r.delivered++ })
 	}
 	for _, at := range n.lettersAt {
-		during(at, func(r *row) { r.dl++ })
+		count(at, func(r *row) { r.dl++ })
 	}
+	written, appended := map[string]time.Time{}, map[string]time.Time{}
+	for _, e := range h.Committed {
+		written[e.ID] = e.At
+	}
+	for _, r := range h.Reads {
+		appended[r.ID] = r.At
+	}
+	for _, id := range v.Lost {
+		count(written[id], func(r *row) { r.lost++ })
+	}
+	for _, id := range v.Reordered {
+		count(appended[id], func(r *row) { r.reordered++ })
+	}
+	total.times = len(h.Faults)
+	return rows, total
+}
+
+// report is the table of a run.
+func (n *nemesis) report(h history.History, v history.Verdict, drained bool, took time.Duration) string {
+	rows, total := n.tally(h, v)
 	committed := map[string]bool{}
 	for _, e := range h.Committed {
 		committed[e.ID] = true

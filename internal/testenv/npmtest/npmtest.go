@@ -25,13 +25,17 @@ func Install(t testing.TB, folder, name string) string {
 			logtest.NotTested(t, "there is no "+program+"; install Node.js 20 or newer")
 		}
 	}
-	identity := sha256.New()
+	identity, files := sha256.New(), map[string][]byte{}
 	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "node_modules" || d.Name() == "out") { // of a person who tries it out there
+			return fs.SkipDir
+		}
 		if err != nil || d.IsDir() {
 			return err
 		}
 		raw, err := os.ReadFile(filepath.Join(folder, path))
 		fmt.Fprintf(identity, "%s %d\n%s", path, len(raw), raw)
+		files[path] = raw
 		return err
 	})
 	if err != nil {
@@ -53,8 +57,11 @@ func Install(t testing.TB, folder, name string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(fresh) }) // where the rename has not taken it
-	if err := os.CopyFS(fresh, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
+	for path, raw := range files {
+		path = filepath.Join(fresh, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, raw, 0o644)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
