@@ -30,7 +30,7 @@ type node struct {
 	places map[string]int
 }
 
-// Limits of Jackson, which refuses what is beyond them.
+// Limits of Jackson, which refuses more.
 const (
 	maxDepth       = 1000
 	maxNumberBytes = 1000
@@ -243,7 +243,7 @@ func (p *parser) text() (string, error) {
 	}
 }
 
-// escape reads what is behind a backslash.
+// escape reads the text behind a backslash.
 func (p *parser) escape() (rune, error) {
 	if p.at == len(p.s) {
 		return 0, errNotJSON

@@ -160,7 +160,7 @@ func (x *infer) ofArray(key string, named bool, n *node) (*schema, error) {
 	return &schema{kind: kindArray, items: one}, nil
 }
 
-// merged begins a schema that is made of those of several objects.
+// merged begins a schema that is made of the schemas of several objects.
 func (s *schema) merged() *schema {
 	one := &schema{kind: kindStruct, name: s.name, named: s.named, required: true, fields: slices.Clone(s.fields), places: map[string]int{}}
 	for i, f := range one.fields {

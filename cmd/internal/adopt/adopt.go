@@ -18,7 +18,7 @@ import (
 type Adopter struct {
 	// Conn is a connection whose login owns the table and the schema postrider, or is a superuser.
 	Conn *pgx.Conn
-	// Say is told what was done and what is waited for. It must be set.
+	// Say is told each act and each wait. It must be set.
 	Say func(format string, args ...any)
 	// LockTimeout is how long a lock on the table is waited for in one attempt: as long wait the writers that come behind it.
 	// Defaults to 2 s.
@@ -251,7 +251,7 @@ func (a *Adopter) locked(ctx context.Context, table string, do func(pgx.Tx) erro
 }
 
 func (a *Adopter) once(ctx context.Context, do func(pgx.Tx) error) error {
-	// What is said counts only when it is committed.
+	// A word counts only when its act is committed.
 	var said []func()
 	say := a.Say
 	a.Say = func(format string, args ...any) { said = append(said, func() { say(format, args...) }) }

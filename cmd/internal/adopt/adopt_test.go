@@ -31,7 +31,7 @@ func debezium(t *testing.T) adopt.Definition {
 	return d
 }
 
-// adopter notes what is said.
+// adopter notes each word.
 func adopter(conn *pgx.Conn) (*adopt.Adopter, *[]string) {
 	var said []string
 	return &adopt.Adopter{Conn: conn, Say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}, &said

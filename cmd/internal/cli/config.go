@@ -185,7 +185,7 @@ type validateView struct {
 	Mistakes    []string `json:"mistakes"`
 	Warnings    []string `json:"warnings"`
 	Connections int      `json:"database_connections,omitempty"`
-	// SourceConnections are those to the databases of Sources together.
+	// SourceConnections are the connections to the databases of Sources together.
 	SourceConnections int `json:"source_connections,omitempty"`
 	Sources           int `json:"sources,omitempty"`
 }

@@ -2,7 +2,7 @@ package debezium
 
 import "strings"
 
-// routerRules are the 16 settings of the event router, and those of tracing.
+// routerRules are the 16 settings of the event router, and the settings of tracing.
 var routerRules = []rule{
 	{name: "table.field.event.id", standard: "id", always: true, judge: says("the column is the header id, and the id of our event where it is a UUID")},
 	{name: "table.field.event.key", standard: "aggregateid", always: true, judge: says("the column is the record's key")},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// judgeOne returns what is said of one knob.
+// judgeOne returns the verdict on one knob.
 func judgeOne(t *testing.T, p Properties, name string) Knob {
 	t.Helper()
 	c, err := p.Read()

@@ -254,7 +254,7 @@ func Examine(ctx context.Context, cfg Config) Report {
 	return r
 }
 
-// noDesk reports whether the installation has no database of its own beside those of its sources.
+// noDesk reports whether the installation has no database of its own beside the databases of its sources.
 func (p *patient) noDesk() bool { return p.Database == nil && p.DatabaseError == nil }
 
 func (r *Report) add(f Finding) {

@@ -156,7 +156,7 @@ func TestDebeziumCheck(t *testing.T) {
 	}
 }
 
-// notSame is what a report has beside what is the same.
+// notSame is the part of a report that differs.
 func notSame(r connectorcheck.Report) any {
 	var knobs []debezium.Knob
 	for _, k := range append(append([]debezium.Knob{}, r.Settings...), r.Database...) {

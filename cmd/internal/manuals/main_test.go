@@ -57,7 +57,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("a page has no flags: %s", text)
 	}
 
-	// The completions are those that the command prints.
+	// The completions are the command's own.
 	for shell, name := range map[string]string{"bash": "postrider.bash", "zsh": "_postrider", "fish": "postrider.fish", "powershell": "postrider.ps1"} {
 		var out, errs bytes.Buffer
 		if code := cli.Run(context.Background(), []string{"completion", shell}, nil, &out, &errs); code != cli.ExitOK || out.String() != read(filepath.Join("completions", name)) {

@@ -75,7 +75,7 @@ func (e *examination) matches() []match {
 	return all
 }
 
-// ruleLines are the lines of wire, without what is a default.
+// ruleLines are the lines of wire, without defaults.
 func ruleLines(r wire.Rule) []string {
 	lines := []string{"key: " + string(r.Key)}
 	add := func(use bool, format string, args ...any) {

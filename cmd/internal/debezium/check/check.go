@@ -29,7 +29,7 @@ type Config struct {
 	Kafka func(...kgo.Opt) (*kgo.Client, error)
 	// Table is the outbox table, SCHEMA.NAME; empty is the only one that table.include.list means and that has the columns.
 	Table string
-	// Topics are those to compare beside the topics of rows that are in the table.
+	// Topics are compared beside the topics of rows that are in the table.
 	Topics []string
 	// Last is how many records of each topic are compared. Defaults to 200.
 	Last int

@@ -53,7 +53,7 @@ func run(t *testing.T, url string, change func(*Config), pairs ...string) Report
 	return report
 }
 
-// want demands what is said of one thing.
+// want demands the words about one thing.
 func (r Report) want(t *testing.T, name string, verdict debezium.Verdict, says string) {
 	t.Helper()
 	var found []debezium.Knob

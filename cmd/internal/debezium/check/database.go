@@ -214,7 +214,7 @@ func (e *examination) lookAtOrder(ctx context.Context) error {
 // mostTopics bounds how many topics of rows are looked for.
 const mostTopics = 200
 
-// routedTopics are the topics of the rows that are in the table, and those that were named.
+// routedTopics are the topics of the rows that are in the table, and the topics that were named.
 func (e *examination) routedTopics(ctx context.Context) ([]string, error) {
 	topics := slices.Clone(e.Topics)
 	route, err := e.connector.Router.Route()

@@ -38,7 +38,7 @@ type Difference struct {
 	Offset    int64  `json:"offset"`
 	// ID is the header id.
 	ID string `json:"id"`
-	// Parts are those in which the two differ.
+	// Parts are the parts in which the two differ.
 	Parts []Part `json:"parts"`
 	// Note says why Debezium's bytes cannot be made, where that is known.
 	Note string `json:"note,omitempty"`
