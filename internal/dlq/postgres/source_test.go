@@ -313,6 +313,23 @@ func TestRedrivesOfOthersAreNotEnded(t *testing.T) {
 	}
 }
 
+// TestTheDeskSendsRecordsOfSources: a record of a source goes out by the desk's outbox. An event of the source with the same id, as a
+// copy of the desk's database has it, says nothing about that.
+func TestTheDeskSendsRecordsOfSources(t *testing.T) {
+	t.Parallel()
+	r := newRedriving(t)
+	record := r.record(from("orders", givenUpBy(t, "billing", 9, dlq.Place{})))
+	r.redrive(record)
+	sent := r.sent()[0]
+	event := r.record(from("orders", dlqtest.Event(53, 1), message.HeaderEventID, sent.EventID.String()))
+	if e, err := r.investigations.Show(t.Context(), event); err != nil || e.PredecessorUUID != uuid.Nil {
+		t.Errorf("it comes from %s, %v", e.PredecessorUUID, err)
+	}
+	if why := r.skipped(record); why != dlq.AlreadyQueued {
+		t.Errorf("the record on its way: %s", why)
+	}
+}
+
 // TestTasksOfAnotherSource are not those of this database with the same ids: it is told nothing of them, and shows none.
 func TestTasksOfAnotherSource(t *testing.T) {
 	t.Parallel()

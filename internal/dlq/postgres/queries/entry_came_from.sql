@@ -7,7 +7,7 @@
 select w.place, p.dlq_entry_uuid, p.dlq_group_uuid, w.event_id is not null
 from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as w (event_id, redrive_id, source, place)
 cross join lateral (
-    (select r.dlq_entry_uuid from postrider.dlq_redrive r where r.event_id = w.event_id and not r.in_place limit 1)
+    (select r.dlq_entry_uuid from postrider.dlq_redrive r where r.event_id = w.event_id and not r.in_place and r.source = w.source limit 1)
     union all
     (select r.dlq_entry_uuid from postrider.dlq_redrive r where w.event_id is null and r.redrive_id = w.redrive_id limit 1)) r
 cross join lateral (
