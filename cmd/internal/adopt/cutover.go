@@ -74,7 +74,7 @@ func (a *Adopter) known(ctx context.Context, db querier, table string) (*Table, 
 	}
 	now, err := Read(ctx, db, t.Name)
 	if err == nil && now == nil {
-		err = fmt.Errorf("Postrider does not know what the columns of %s are: postrider debezium shadow %s --run says it, and shows beside the connector that the events are right", t.Name, t.Name)
+		err = fmt.Errorf("it is not known what the columns of %s are: postrider debezium shadow %s --run says it, and shows beside the connector that the events are right", t.Name, t.Name)
 	}
 	return t, now, err
 }

@@ -95,11 +95,11 @@ func fetch(ctx context.Context, address, user, password string) ([]byte, error) 
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return nil, fmt.Errorf("Connect at %s has no connector %s; %s lists them", u.Host, name, before+"/connectors")
+		return nil, fmt.Errorf("the Connect at %s has no connector %s; %s lists them", u.Host, name, before+"/connectors")
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fmt.Errorf("Connect at %s refuses the login (%s); give it in %s and %s", u.Host, resp.Status, UserEnv, PasswordEnv)
+		return nil, fmt.Errorf("the Connect at %s refuses the login (%s); give it in %s and %s", u.Host, resp.Status, UserEnv, PasswordEnv)
 	default:
-		return nil, fmt.Errorf("Connect at %s answers %s", u.Host, resp.Status)
+		return nil, fmt.Errorf("the Connect at %s answers %s", u.Host, resp.Status)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err == nil && len(data) > maxBytes {
