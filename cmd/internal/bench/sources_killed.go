@@ -83,10 +83,10 @@ func (r *rig) killedBy(ctx context.Context, b *broker, t *table, side killedSide
 		if err == nil {
 			err = l.mend(running[place], place)
 		}
-		running[place] = nil
-		if err != nil {
+		if err != nil { // stop ends the process
 			return fmt.Errorf("loss %d: %w", i+1, err)
 		}
+		running[place] = nil
 		slices.Sort(waits)
 		r.say("%s %d: it led %d of %d sources; the last moves after %.0f ms, longest event %.0f ms", side.name, i+1, had, killedSources, waits[len(waits)-1], late)
 		all, moved, longest = append(all, waits[len(waits)-1]), append(moved, float64(had)), append(longest, late)
@@ -142,12 +142,14 @@ func (r *rig) newLosing(ctx context.Context, side killedSide) (l *losing, err er
 		if l.homeLink, err = linkTo(l.home.url); err != nil {
 			return nil, err
 		}
-		l.desk, err = urlBy(l.home.url, l.homeLink.Addr())
+		if l.desk, err = urlBy(l.home.url, l.homeLink.Addr()); err != nil {
+			return nil, err
+		}
+	}
+	if !side.cutOff {
+		return l, nil
 	}
 	for p := range killedProcesses {
-		if !side.cutOff || err != nil {
-			break
-		}
 		link, err := linkTo(r.server.URL())
 		if err != nil {
 			return nil, err
@@ -162,7 +164,7 @@ func (r *rig) newLosing(ctx context.Context, side killedSide) (l *losing, err er
 			return nil, err
 		}
 	}
-	return l, err
+	return l, nil
 }
 
 // linkTo opens a link to the server of a database.
