@@ -24,12 +24,14 @@ func TestForwardedTables(t *testing.T) {
 	}{
 		{`alter publication dbz drop table public.theirs`, OK, "1 table of another outbox is forwarded"},
 		{`alter publication dbz add table public.theirs`, Failed, "sent twice"},
-		{`alter publication dbz drop table public.theirs; alter table public.theirs disable trigger postrider_forward`, Failed, "no trigger"},
+		{`alter publication dbz drop table public.theirs; alter table public.theirs disable trigger postrider_forward`, Failed, "is to be forwarded, and its trigger is gone or disabled"},
+		{`update postrider.outbox_forward set mode = 'held'`, Failed, "a cutover of public.theirs holds its rows, and its trigger is gone or disabled"},
 		{`alter table public.theirs enable trigger postrider_forward; update postrider.outbox_forward set mode = 'held';
 			insert into postrider.outbox_held_event (source_table, event_id, topic) values ('public.theirs', gen_random_uuid(), 't')`, OK, "is forwarded"},
 		{`update postrider.outbox_forward set changed_at = now() - interval '2 minutes'`, Warning, "1 event is held"},
 		{`update postrider.outbox_forward set changed_at = now() - interval '20 minutes'`, Failed, "1 event is held"},
 		{`update postrider.outbox_forward set mode = 'off'; alter publication dbz add table public.theirs; alter table public.theirs disable trigger postrider_forward`, OK, "is forwarded"},
+		{`alter table public.theirs rename to elsewhere`, Failed, "there is no such table"},
 	} {
 		s.exec(t, step.change)
 		found := false
