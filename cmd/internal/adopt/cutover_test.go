@@ -354,7 +354,7 @@ func TestWhatCannotBeCutOver(t *testing.T) {
 	if m.mode() != adopt.ModeShadow {
 		t.Errorf("the mode is %s", m.mode())
 	}
-	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "every")); err != nil || !strings.Contains(plan, `create view public."Out box"`) {
+	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "every")); err != nil || !strings.Contains(plan, `create view public."Out box"`) || !strings.Contains(plan, "ON CONFLICT (column) is refused") {
 		t.Errorf("the plan with a publication of all tables: %v\n%s", err, plan)
 	}
 	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "dbz")); err != nil || !strings.Contains(plan, `alter publication "dbz" drop table public."Out box"`) {

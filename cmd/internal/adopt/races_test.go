@@ -2,6 +2,7 @@ package adopt_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -218,5 +219,53 @@ func TestAViewHasTheRightsOfColumns(t *testing.T) {
 		if _, err := writer.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("%s: %v", sql, err)
 		}
+	}
+}
+
+// counted counts the looks at a slot and its copies.
+type counted struct {
+	looks, copies int
+	enough        func()
+}
+
+func (c *counted) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	switch {
+	case strings.Contains(q.SQL, "confirmed_flush_lsn"):
+		if c.looks++; c.looks == 200 {
+			c.enough()
+		}
+	case strings.Contains(q.SQL, "pg_copy_logical_replication_slot"):
+		c.copies++
+	}
+	return ctx
+}
+
+func (*counted) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TestASlotIsSeldomCopied: a copy of the slot costs the server what the connector has not confirmed.
+func TestASlotIsSeldomCopied(t *testing.T) {
+	t.Parallel()
+	m := newMove(t, `create publication dbz for table "Out box"`)
+	m.shadow()
+	m.write(1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	c := &counted{enough: stop}
+	config, err := pgx.ParseConfig(m.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Tracer = c
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	a, _ := adopter(conn)
+	if err := a.Cutover(ctx, theTable, adopt.Cutover{Poll: time.Millisecond}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if c.copies == 0 || c.copies > c.looks/4 {
+		t.Errorf("%d copies in %d looks", c.copies, c.looks)
 	}
 }
