@@ -38,23 +38,72 @@ type Wish struct {
 	Replace bool
 }
 
-// Plan returns the SQL that adopts a table as wished, without begin and commit; empty where the table is forwarded so already.
-func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
+// step is SQL that changes a table, and what it needs.
+type step struct {
+	// lock is the mode of the lock on the table under which the SQL is planned and run.
+	lock string
+	// before runs under the lock, before the SQL; nil is nothing.
+	before func(pgx.Tx) error
+	// sql is the change; empty where nothing is to be done.
+	sql string
+	// says are sentences that are true when the step is committed.
+	says []string
+}
+
+func (s *step) say(format string, args ...any) { s.says = append(s.says, fmt.Sprintf(format, args...)) }
+
+// script is the SQL of a step, its lock included.
+func (s step) script(t *Table) string { return t.locking(s.lock) + s.sql }
+
+func (t *Table) locking(mode string) string {
+	return fmt.Sprintf("lock table %s in %s mode; -- waits for the transactions that are under way\n", t.Name, mode)
+}
+
+// plan reads how a table is, and returns the step that changes it.
+type plan func(ctx context.Context, tx pgx.Tx, t *Table) (step, error)
+
+// adoption is the plan that adopts a table as wished.
+func adoption(w Wish) plan {
+	return func(ctx context.Context, tx pgx.Tx, t *Table) (step, error) {
+		s := step{lock: "share row exclusive"}
+		sql, err := t.adoption(ctx, tx, w)
+		if err != nil {
+			return s, err
+		}
+		if s.sql = sql; sql == "" {
+			s.say("%s is forwarded so already: nothing was done", t.Name)
+			return s, nil
+		}
+		if w.Mode == ModeShadow {
+			s.say("rows that are inserted into %s become events of topics that begin with %s, beside the connector", t.Name, w.Prefix)
+			return s, nil
+		}
+		s.say("rows that are inserted into %s become events; rows that were there before do not", t.Name)
+		published, err := t.publications(ctx, tx)
+		if len(published) > 0 {
+			s.say("%s", alsoPublished(t, published))
+		}
+		return s, err
+	}
+}
+
+// adoption is the SQL that adopts a table as wished, without its lock; empty where the table is forwarded so already.
+func (t *Table) adoption(ctx context.Context, tx pgx.Tx, w Wish) (string, error) {
 	if err := t.noView(); err != nil {
 		return "", err
 	}
-	if err := t.prove(ctx, db, w.Definition); err != nil {
+	if err := t.prove(ctx, tx, w.Definition); err != nil {
 		return "", err
 	}
 	body, err := t.body(w.Definition, w.Mode, w.Prefix)
 	if err != nil {
 		return "", err
 	}
-	there, err := t.currentTrigger(ctx, db)
+	there, err := t.currentTrigger(ctx, tx)
 	if err != nil {
 		return "", err
 	}
-	now, err := Read(ctx, db, t.Name)
+	now, err := Read(ctx, tx, t.Name)
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +125,7 @@ func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
 			return "", fmt.Errorf("%s is forwarded by another definition; --replace puts the new one in its place\n  now %s\n  new %s", t.Name, was, is)
 		}
 	}
-	function, err := t.function(w.Definition, w.Mode, w.Prefix)
+	armed, err := t.arm(w.Definition, w.Mode, w.Prefix)
 	if err != nil {
 		return "", err
 	}
@@ -84,13 +133,12 @@ func Plan(ctx context.Context, db pgx.Tx, t *Table, w Wish) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(`lock table %s in share row exclusive mode;
-%s%salter table %s enable trigger %s;
-insert into postrider.outbox_forward as f (source_table, function_name, definition, mode, prefix, slot, publication)
+	return fmt.Sprintf(`%sinsert into postrider.outbox_forward as f (source_table, function_name, definition, mode, prefix, slot, publication)
     values (%s, %s, %s, %s, %s, nullif(%s, ''), nullif(%s, ''))
     on conflict (source_table) do update set definition = excluded.definition, mode = excluded.mode, prefix = excluded.prefix,
-        slot = coalesce(excluded.slot, f.slot), publication = coalesce(excluded.publication, f.publication), changed_at = clock_timestamp();
-`, t.Name, function, t.trigger(), t.Name, TriggerName, literalSQL(t.Name), literalSQL(t.functionName()), literalSQL(string(definition)),
+        slot = coalesce(excluded.slot, f.slot), publication = coalesce(excluded.publication, f.publication),
+        changed_at = case when f.mode = excluded.mode then f.changed_at else clock_timestamp() end;
+`, armed, literalSQL(t.Name), literalSQL(t.functionName()), literalSQL(string(definition)),
 		literalSQL(string(w.Mode)), literalSQL(w.Prefix), literalSQL(w.Connector.Slot), literalSQL(w.Connector.Publication)), nil
 }
 
@@ -102,34 +150,30 @@ func sameJSON(a, b any) bool {
 
 // Show returns what Adopt would do, as a script. With tool it has no begin and commit: a migration tool has its own.
 func (a *Adopter) Show(ctx context.Context, table string, w Wish, tool bool) (string, error) {
-	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{})
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	t, err := FindTable(ctx, tx, table)
-	if err != nil {
-		return "", err
-	}
-	script, err := Plan(ctx, tx, t, w)
-	if err != nil {
-		return "", err
-	}
-	if script == "" {
-		return "-- " + t.Name + " is forwarded so already: nothing is to be done.\n", nil
-	}
-	published, err := t.publications(ctx, tx)
-	if err != nil {
-		return "", err
-	}
-	head := "-- Forwards the rows that are inserted into " + t.Name + " into postrider.outbox_event.\n"
-	if w.Mode == ModeForward && len(published) > 0 {
-		head += "-- " + alsoPublished(t, published) + "\n"
-	}
-	if tool {
-		return head + script, nil
-	}
-	return head + "begin;\nset local lock_timeout = '2s';\n" + script + "commit;\n", nil
+	script := ""
+	err := a.look(ctx, table, adoption(w), func(tx pgx.Tx, t *Table, s step) error {
+		if s.sql == "" {
+			script = "-- " + t.Name + " is forwarded so already: nothing is to be done.\n"
+			return nil
+		}
+		published, err := t.publications(ctx, tx)
+		if err != nil {
+			return err
+		}
+		head := "-- Forwards the rows that are inserted into " + t.Name + " into postrider.outbox_event.\n"
+		if w.Mode == ModeForward && len(published) > 0 {
+			head += "-- " + alsoPublished(t, published) + "\n"
+		}
+		if script = head + s.script(t); !tool {
+			script = head + transaction(s.script(t))
+		}
+		return nil
+	})
+	return script, err
+}
+
+func transaction(script string) string {
+	return "begin;\nset local lock_timeout = '2s';\n" + script + "commit;\n"
 }
 
 func alsoPublished(t *Table, names []string) string {
@@ -139,93 +183,119 @@ func alsoPublished(t *Table, names []string) string {
 
 // Adopt forwards a table as wished.
 func (a *Adopter) Adopt(ctx context.Context, table string, w Wish) error {
-	return a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
-		script, err := Plan(ctx, tx, t, w)
-		if err != nil {
-			return err
-		}
-		if script == "" {
-			a.Say("%s is forwarded so already: nothing was done", t.Name)
-			return nil
-		}
-		published, err := t.publications(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, script); err != nil {
-			return err
-		}
-		if w.Mode == ModeShadow {
-			a.Say("rows that are inserted into %s become events of topics that begin with %s, beside the connector", t.Name, w.Prefix)
-			return nil
-		}
-		a.Say("rows that are inserted into %s become events; rows that were there before do not", t.Name)
-		if len(published) > 0 {
-			a.Say("%s", alsoPublished(t, published))
-		}
-		return nil
-	})
+	return a.change(ctx, table, adoption(w))
 }
 
 // ShowRemoval returns what Remove would do, as a script.
 func (a *Adopter) ShowRemoval(ctx context.Context, table string) (string, error) {
-	t, err := FindTable(ctx, a.Conn, table)
-	if err != nil {
-		return "", err
-	}
-	return "begin;\nset local lock_timeout = '2s';\n" + t.removal() + "commit;\n", t.noView()
+	return a.show(ctx, table, removal)
 }
 
 // Remove ends the forwarding of a table. Events that were made stay.
 func (a *Adopter) Remove(ctx context.Context, table string) error {
-	return a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
-		if err := t.noView(); err != nil {
-			return err
+	return a.change(ctx, table, removal)
+}
+
+// removal is the plan that ends the forwarding.
+func removal(ctx context.Context, tx pgx.Tx, t *Table) (step, error) {
+	s := step{lock: "access exclusive"}
+	if err := t.noView(); err != nil {
+		return s, err
+	}
+	now, err := Read(ctx, tx, t.Name)
+	if err != nil {
+		return s, err
+	}
+	there, err := t.currentTrigger(ctx, tx)
+	switch {
+	case err != nil:
+		return s, err
+	case now == nil && there == nil:
+		s.say("%s is not forwarded: nothing was done", t.Name)
+		return s, nil
+	case now != nil && now.Mode == ModeHeld:
+		return s, fmt.Errorf("a cutover of %s runs, and its events are held: postrider debezium cutover or rollback ends it first", t.Name)
+	}
+	s.sql = fmt.Sprintf(`drop trigger if exists %s on %s;
+drop function if exists postrider.%s();
+delete from postrider.outbox_forward where source_table = %s;
+`, TriggerName, t.Name, quote(t.functionName()), literalSQL(t.Name))
+	s.say("rows that are inserted into %s are not forwarded any more", t.Name)
+	return s, nil
+}
+
+// look plans a step in a transaction that is rolled back, and lets do read more in it.
+func (a *Adopter) look(ctx context.Context, table string, p plan, do func(pgx.Tx, *Table, step) error) error {
+	tx, err := a.Conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	t, s, err := planned(ctx, tx, table, p)
+	if err != nil {
+		return err
+	}
+	return do(tx, t, s)
+}
+
+// show returns the step of a plan as a script.
+func (a *Adopter) show(ctx context.Context, table string, p plan) (string, error) {
+	script := "-- It is so already: nothing is to be done.\n"
+	err := a.look(ctx, table, p, func(_ pgx.Tx, t *Table, s step) error {
+		if s.sql != "" {
+			script = transaction(s.script(t))
 		}
-		now, err := Read(ctx, tx, t.Name)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return script, nil
+}
+
+func planned(ctx context.Context, tx pgx.Tx, table string, p plan) (*Table, step, error) {
+	t, err := FindTable(ctx, tx, table)
+	if err != nil {
+		return nil, step{}, err
+	}
+	s, err := p(ctx, tx, t)
+	return t, s, err
+}
+
+// change plans a step and does it in a transaction, again while a lock cannot be had or a deadlock was met. A change that
+// succeeded says so once.
+func (a *Adopter) change(ctx context.Context, table string, p plan) error {
+	return a.locked(ctx, table, func(tx pgx.Tx) error {
+		// The first plan has no lock: a refusal keeps no writer waiting.
+		t, s, err := planned(ctx, tx, table, p)
+		if err == nil && s.sql != "" {
+			if _, err = tx.Exec(ctx, t.locking(s.lock)); err != nil {
+				return err
+			}
+			// Another command may have changed the table while the lock was waited for.
+			t, s, err = planned(ctx, tx, table, p)
+		}
 		if err != nil {
 			return err
 		}
-		there, err := t.currentTrigger(ctx, tx)
-		if err != nil {
-			return err
+		if s.sql != "" {
+			if s.before != nil {
+				if err := s.before(tx); err != nil {
+					return err
+				}
+			}
+			if _, err := tx.Exec(ctx, s.script(t)); err != nil {
+				return err
+			}
 		}
-		if now == nil && there == nil {
-			a.Say("%s is not forwarded: nothing was done", t.Name)
-			return nil
+		for _, sentence := range s.says {
+			a.Say("%s", sentence)
 		}
-		if now != nil && now.Mode == ModeHeld {
-			return fmt.Errorf("a cutover of %s runs, and its events are held: postrider debezium cutover or rollback ends it first", t.Name)
-		}
-		if _, err := tx.Exec(ctx, t.removal()); err != nil {
-			return err
-		}
-		a.Say("rows that are inserted into %s are not forwarded any more", t.Name)
 		return nil
 	})
 }
 
-// removal is the SQL that ends the forwarding.
-func (t *Table) removal() string {
-	return fmt.Sprintf(`lock table %s in access exclusive mode;
-drop trigger if exists %s on %s;
-drop function if exists postrider.%s();
-delete from postrider.outbox_forward where source_table = %s;
-`, t.Name, TriggerName, t.Name, quote(t.functionName()), literalSQL(t.Name))
-}
-
-// change runs do in a transaction, again while a lock cannot be had or a deadlock was met. A change that succeeded says so once.
-func (a *Adopter) change(ctx context.Context, table string, do func(pgx.Tx, *Table) error) error {
-	return a.locked(ctx, table, func(tx pgx.Tx) error {
-		t, err := FindTable(ctx, tx, table)
-		if err != nil {
-			return err
-		}
-		return do(tx, t)
-	})
-}
-
-// locked is change without a look at the table.
+// locked runs do in a transaction, again while a lock cannot be had.
 func (a *Adopter) locked(ctx context.Context, table string, do func(pgx.Tx) error) error {
 	attempts := a.Attempts
 	if attempts == 0 {

@@ -100,29 +100,36 @@ func (c Connector) inserts(ctx context.Context, conn *pgx.Conn, t *Table, fence 
 	return n, errors.Join(err, dropErr)
 }
 
-// published says whether the publication has the table, and whether it is wide: it has all tables, of the database or of a
-// schema, and one table cannot leave it. A publication that no outbox is sent by is refused.
-func (c Connector) published(ctx context.Context, db querier, t *Table) (there, wide bool, err error) {
-	var inserts, owner, direct bool
+// published is what a publication has to do with a table.
+type published struct {
+	// there says that the table's rows are sent by it.
+	there bool
+	// wide says that it has all tables, of the database or of a schema, so that one table cannot leave it.
+	wide bool
+	// owned says that the login may change it.
+	owned bool
+}
+
+// published reads it, and refuses a publication that no outbox is sent by. A table that a view has the name of counts itself.
+func (c Connector) published(ctx context.Context, db querier, t *Table) (p published, err error) {
+	var inserts, direct bool
 	err = db.QueryRow(ctx, `select pubinsert, pg_has_role(pubowner, 'usage'), exists (select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and r.prrelid = $2)
-		from pg_catalog.pg_publication p where pubname = $1`, c.Publication, t.oid).Scan(&inserts, &owner, &direct)
+		from pg_catalog.pg_publication p where pubname = $1`, c.Publication, t.oid).Scan(&inserts, &p.owned, &direct)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return false, false, fmt.Errorf("there is no publication %s in this database", c.Publication)
+		return p, fmt.Errorf("there is no publication %s in this database", c.Publication)
 	case err != nil:
-		return false, false, fmt.Errorf("read the publication %s: %w", c.Publication, err)
+		return p, fmt.Errorf("read the publication %s: %w", c.Publication, err)
 	case !inserts:
-		return false, false, fmt.Errorf("the publication %s does not publish inserts: it is not the one that an outbox is sent by", c.Publication)
+		return p, fmt.Errorf("the publication %s does not publish inserts: it is not the one that an outbox is sent by", c.Publication)
 	}
 	names, err := t.publications(ctx, db)
-	if err != nil {
-		return false, false, err
-	}
-	there = direct || slices.Contains(names, c.Publication)
+	p.there = direct || slices.Contains(names, c.Publication)
 	// The partitions of a table stand there in its place.
-	wide = there && !direct && t.kind != "p"
-	if !owner && !wide {
-		return false, false, fmt.Errorf("the login does not own the publication %s, and may not take a table out of it: connect as its owner", c.Publication)
-	}
-	return there, wide, nil
+	p.wide = p.there && !direct && t.kind != "p"
+	return p, err
+}
+
+func (c Connector) notOwned() error {
+	return fmt.Errorf("the login does not own the publication %s, and may not change which tables it has: connect as its owner", c.Publication)
 }

@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,82 +23,73 @@ type Cutover struct {
 
 // ShowCutover returns what Cutover would do, in sentences and SQL.
 func (a *Adopter) ShowCutover(ctx context.Context, table string, c Cutover) (string, error) {
-	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{})
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	t, now, err := a.known(ctx, tx, table)
-	if err != nil {
-		return "", err
-	}
-	switch now.Mode {
-	case ModeForward:
-		return alreadyOurs(t, now), nil
-	case ModeHeld:
-		return fmt.Sprintf("A cutover of %s was begun at %s and has not ended. --run goes on with it: it waits until the slot %s\nhas confirmed %s, and moves the held events into postrider.outbox_event.\n",
-			t.Name, now.Since.UTC().Format(time.RFC3339), now.Slot, now.Fence), nil
-	}
-	found, err := a.ready(ctx, tx, t, now, c)
-	if err != nil {
-		return "", err
-	}
-	fence, err := t.fence(ctx, tx, now, found)
-	if err != nil {
-		return "", err
-	}
-	release, err := t.release(now)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf(`-- 1. One transaction hands %s from the publication %s to the trigger. Every row is on one side of it.
-begin;
-set local lock_timeout = '2s'; -- and again, until the lock can be had
-%scommit;
--- From here on events wait in postrider.outbox_held_event.
+	var out string
+	err := a.look(ctx, table, c.fenced, func(tx pgx.Tx, t *Table, s step) error {
+		now, err := known(ctx, tx, t)
+		if err != nil {
+			return err
+		}
+		switch now.Mode {
+		case ModeForward:
+			out = alreadyOurs(t, now)
+			return nil
+		case ModeHeld:
+			out = fmt.Sprintf("A cutover of %s was begun at %s and has not ended. --run goes on with it: it waits until the slot %s\nhas confirmed %s, and moves the held events into postrider.outbox_event.\n",
+				t.Name, now.Since.UTC().Format(time.RFC3339), now.Slot, now.Fence)
+			if s.sql != "" {
+				out += "Its trigger is gone or disabled. It is made again first:\n" + transaction(s.script(t))
+			}
+			return nil
+		}
+		found, err := c.ready(ctx, tx, t, now)
+		if err != nil {
+			return err
+		}
+		release, err := t.release(now)
+		if err != nil {
+			return err
+		}
+		out = fmt.Sprintf(`-- 1. One transaction hands %s from the publication %s to the trigger. Every row is on one side of it.
+-- The lock is tried again until it can be had.
+%s-- From here on events wait in postrider.outbox_held_event.
 -- 2. Wait until the connector of the slot %s has sent what is before the fence.
 -- 3. Move the held events into postrider.outbox_event: batch after batch, and the last in one transaction with
 begin;
 %scommit;
-`, t.Name, found.Publication, fence, found.Slot, release), nil
+`, t.Name, found.Publication, transaction(s.script(t)), found.Slot, t.locking(releaseLock)+release)
+		return nil
+	})
+	return out, err
 }
 
 func alreadyOurs(t *Table, now *Forward) string {
 	return fmt.Sprintf("%s is forwarded by Postrider since %s: nothing is to be done\n", t.Name, now.Since.UTC().Format(time.RFC3339))
 }
 
-// known returns the table and how it is forwarded, and refuses one that is not.
-func (a *Adopter) known(ctx context.Context, db querier, table string) (*Table, *Forward, error) {
-	t, err := FindTable(ctx, db, table)
-	if err != nil {
-		return nil, nil, err
-	}
+// known returns how a table is forwarded, and refuses one that is not.
+func known(ctx context.Context, db querier, t *Table) (*Forward, error) {
 	now, err := Read(ctx, db, t.Name)
 	if err == nil && now == nil {
 		err = fmt.Errorf("it is not known what the columns of %s are: postrider debezium shadow %s --run says it, and shows beside the connector that the events are right", t.Name, t.Name)
 	}
-	return t, now, err
+	return now, err
 }
 
 // ready finds the connector, and refuses what cannot be cut over.
-func (a *Adopter) ready(ctx context.Context, db querier, t *Table, now *Forward, c Cutover) (Connector, error) {
-	found := c.Connector
-	if found.Slot == "" {
-		found.Slot = now.Slot
-	}
-	if found.Publication == "" {
-		found.Publication = now.Publication
-	}
+func (c Cutover) ready(ctx context.Context, db querier, t *Table, now *Forward) (Connector, error) {
+	found := Connector{cmp.Or(c.Slot, now.Slot), cmp.Or(c.Publication, now.Publication)}
 	found, err := found.fill(ctx, db, t)
 	if err != nil {
 		return found, err
 	}
-	there, _, err := found.published(ctx, db, t)
-	if err != nil {
+	p, err := found.published(ctx, db, t)
+	switch {
+	case err != nil:
 		return found, err
-	}
-	if !there {
+	case !p.there:
 		return found, fmt.Errorf("%s is not in the publication %s: its connector does not send its rows", t.Name, found.Publication)
+	case !p.wide && !p.owned:
+		return found, found.notOwned()
 	}
 	var database string
 	if err := db.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
@@ -113,29 +105,57 @@ func (a *Adopter) ready(ctx context.Context, db querier, t *Table, now *Forward,
 	return found, nil
 }
 
-// fence is the transaction that takes the table from the connector. A publication of all tables keeps the table, but not its
-// rows: a view with its name takes them.
-func (t *Table) fence(ctx context.Context, tx pgx.Tx, now *Forward, c Connector) (string, error) {
-	_, wide, err := c.published(ctx, tx, t)
+// fenced is the plan of a cutover's first transaction, which takes the table from the connector.
+func (c Cutover) fenced(ctx context.Context, tx pgx.Tx, t *Table) (step, error) {
+	s := step{lock: "share row exclusive"}
+	now, err := known(ctx, tx, t)
 	if err != nil {
-		return "", err
+		return s, err
 	}
-	function, err := t.function(now.Definition, ModeHeld, "")
+	switch now.Mode {
+	case ModeForward:
+		s.say("%s is forwarded by Postrider since %s: nothing was done", t.Name, now.Since.UTC().Format(time.RFC3339))
+		return s, nil
+	case ModeHeld:
+		fires, err := t.fires(ctx, tx)
+		if err == nil && !fires {
+			s.sql, err = t.arm(now.Definition, ModeHeld, "")
+			s.say("the trigger of %s was gone or disabled, and is made again: rows that were inserted meanwhile are in the table, and no events", t.Name)
+		}
+		return s, err
+	}
+	found, err := c.ready(ctx, tx, t, now)
+	if err != nil {
+		return s, err
+	}
+	p, err := found.published(ctx, tx, t)
+	if err != nil {
+		return s, err
+	}
+	s.say("%s left the connector (publication %s): later events are held until the connector has sent what is before", t.Name, found.Publication)
+	if p.wide {
+		s.lock = "access exclusive"
+	}
+	s.sql, err = t.fence(ctx, tx, now, found, p.wide)
+	return s, err
+}
+
+// fence is the SQL that takes the table from the connector. A wide publication keeps the table, but not its rows: a view
+// with its name takes them.
+func (t *Table) fence(ctx context.Context, tx pgx.Tx, now *Forward, c Connector, wide bool) (string, error) {
+	armed, err := t.arm(now.Definition, ModeHeld, "")
 	if err != nil {
 		return "", err
 	}
 	leave := fmt.Sprintf("alter publication %s drop table %s;\n", quote(c.Publication), t.Name)
-	lock := fmt.Sprintf("lock table %s in share row exclusive mode; -- waits for the writers that are under way\n", t.Name)
 	if wide {
-		lock = fmt.Sprintf("lock table %s in access exclusive mode; -- waits for the transactions that are under way\n", t.Name)
 		if leave, err = t.asView(ctx, tx, now, ModeHeld); err != nil {
 			return "", err
 		}
 	}
-	return lock + fmt.Sprintf(`%s%salter table %s enable trigger %s;
-%supdate postrider.outbox_forward set mode = 'held', prefix = '', slot = %s, publication = %s, fence = pg_current_wal_insert_lsn(),
+	return fmt.Sprintf(`%s%supdate postrider.outbox_forward set mode = 'held', prefix = '', slot = %s, publication = %s, fence = pg_current_wal_insert_lsn(),
     changed_at = clock_timestamp() where source_table = %s;
-`, function, t.trigger(), t.Name, TriggerName, leave, literalSQL(c.Slot), literalSQL(c.Publication), literalSQL(t.Name)), nil
+`, armed, leave, literalSQL(c.Slot), literalSQL(c.Publication), literalSQL(t.Name)), nil
 }
 
 const (
@@ -148,56 +168,52 @@ insert into postrider.outbox_event (` + heldColumns + `) select ` + heldColumns 
 	movedAtOnce = 5000
 )
 
-// release is the end of the transaction that gives the table to the trigger for good.
+// releaseLock is the lock of a release.
+const releaseLock = "share row exclusive"
+
+// release is the SQL that gives the table to the trigger for good.
 func (t *Table) release(now *Forward) (string, error) {
-	function, err := t.function(now.Definition, ModeForward, "")
+	armed, err := t.arm(now.Definition, ModeForward, "")
 	if err != nil {
 		return "", err
 	}
-	if t.kept != "" {
-		ofView, err := t.functionOfView(now.Definition, ModeForward)
-		if err != nil {
-			return "", err
-		}
-		function += ofView
-	}
-	return fmt.Sprintf(`lock table %s in share row exclusive mode;
+	return fmt.Sprintf(`select from postrider.outbox_forward where source_table = %s for update; -- waits for a batch that moves
 with moved as (delete from postrider.outbox_held_event where source_table = %s returning id, %s)
     insert into postrider.outbox_event (%s) select %s from moved order by id;
 %supdate postrider.outbox_forward set mode = 'forward', changed_at = clock_timestamp() where source_table = %s;
-`, t.Name, literalSQL(t.Name), heldColumns, heldColumns, heldColumns, function, literalSQL(t.Name)), nil
+`, literalSQL(t.Name), literalSQL(t.Name), heldColumns, heldColumns, heldColumns, armed, literalSQL(t.Name)), nil
+}
+
+// released is the plan of a cutover's last transaction.
+func released(ctx context.Context, tx pgx.Tx, t *Table) (step, error) {
+	s := step{lock: releaseLock}
+	now, err := Read(ctx, tx, t.Name)
+	if err != nil {
+		return s, err
+	}
+	if now == nil || now.Mode != ModeHeld {
+		s.say("another call ended the cutover of %s", t.Name)
+		return s, nil
+	}
+	s.say("%s is forwarded by Postrider; the connector has nothing more of it. postrider debezium rollback gives it back. "+
+		"When you are sure, delete the connector and drop its slot %s, which keeps the write-ahead log", t.Name, now.Slot)
+	s.sql, err = t.release(now)
+	return s, err
 }
 
 // Cutover moves a table from its connector to Postrider, or goes on with a move that was begun. Whenever it ends before its
 // end, no event is lost: what was written since waits until it is called again.
 func (a *Adopter) Cutover(ctx context.Context, table string, c Cutover) error {
-	var now *Forward
-	err := a.change(ctx, table, func(tx pgx.Tx, t *Table) (err error) {
-		if _, now, err = a.known(ctx, tx, table); err != nil || now.Mode == ModeHeld || now.Mode == ModeForward {
-			return err
-		}
-		found, err := a.ready(ctx, tx, t, now, c)
-		if err != nil {
-			return err
-		}
-		sql, err := t.fence(ctx, tx, now, found)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
-		}
-		if now, err = Read(ctx, tx, t.Name); err == nil {
-			a.Say("%s left the connector (publication %s) at %s: later events are held until the connector has sent what is before", t.Name, now.Publication, now.Fence)
-		}
+	if err := a.change(ctx, table, c.fenced); err != nil {
 		return err
-	})
+	}
+	t, err := FindTable(ctx, a.Conn, table)
 	if err != nil {
 		return err
 	}
-	if now.Mode == ModeForward {
-		a.Say("%s is forwarded by Postrider since %s: nothing was done", now.Table, now.Since.UTC().Format(time.RFC3339))
-		return nil
+	now, err := known(ctx, a.Conn, t)
+	if err != nil || now.Mode != ModeHeld {
+		return err
 	}
 	return a.finish(ctx, table, now, c)
 }
@@ -211,9 +227,13 @@ func (a *Adopter) finish(ctx context.Context, table string, now *Forward, c Cuto
 	}
 	for moved := int64(movedAtOnce); moved == movedAtOnce; {
 		err := pgx.BeginFunc(ctx, a.Conn, func(tx pgx.Tx) error {
+			moved = 0
 			var mode Mode
-			if err := tx.QueryRow(ctx, `select mode from postrider.outbox_forward where source_table = $1 for update`, now.Table).Scan(&mode); err != nil || mode != ModeHeld {
-				return err // another call finished it
+			err := tx.QueryRow(ctx, `select mode from postrider.outbox_forward where source_table = $1 for update`, now.Table).Scan(&mode)
+			if errors.Is(err, pgx.ErrNoRows) || err == nil && mode != ModeHeld {
+				return nil // another call finished it
+			} else if err != nil {
+				return err
 			}
 			tag, err := tx.Exec(ctx, moveHeld, now.Table, movedAtOnce)
 			moved = tag.RowsAffected()
@@ -223,30 +243,7 @@ func (a *Adopter) finish(ctx context.Context, table string, now *Forward, c Cuto
 			return fmt.Errorf("move the held events of %s: %w", now.Table, err)
 		}
 	}
-	return a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
-		// The lock on the table comes first, as everywhere.
-		if _, err := tx.Exec(ctx, "lock table "+t.Name+" in share row exclusive mode"); err != nil {
-			return err
-		}
-		current, err := read(ctx, tx, t.Name, readForward+" for update")
-		if err != nil {
-			return err
-		}
-		if current == nil || current.Mode != ModeHeld {
-			a.Say("another call ended the cutover of %s", t.Name)
-			return nil
-		}
-		sql, err := t.release(current)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return err
-		}
-		a.Say("%s is forwarded by Postrider; the connector has nothing more of it. postrider debezium rollback gives it back. "+
-			"When you are sure, delete the connector and drop its slot %s, which keeps the write-ahead log", t.Name, current.Slot)
-		return nil
-	})
+	return a.change(ctx, table, released)
 }
 
 // waitForConnector returns when all rows before the fence were sent.
@@ -260,16 +257,18 @@ func (a *Adopter) waitForConnector(ctx context.Context, table string, now *Forwa
 	if err != nil {
 		return err
 	}
-	var last string
-	copies := true
+	var last, confirmed, counted string
+	// A copy of the slot costs the server what the connector has not confirmed: it is made when the slot stands still, and
+	// ever less often.
+	copies, pause, nextCopy := true, poll, time.Now()
 	for {
 		s, err := connector.state(ctx, a.Conn, now.Fence)
 		if err != nil {
 			return err
 		}
-		if there, wide, err := connector.published(ctx, a.Conn, t); err != nil {
+		if p, err := connector.published(ctx, a.Conn, t); err != nil {
 			return err
-		} else if there && !wide {
+		} else if p.there && !p.wide {
 			return fmt.Errorf("%s is in the publication %s again: its connector sends rows that are held here as well. A connector with publication.autocreate.mode=filtered puts it back when it starts; "+
 				"set disabled there, run alter publication %s drop table %s, and run this again", t.Name, now.Publication, quote(now.Publication), t.Name)
 		}
@@ -280,7 +279,11 @@ func (a *Adopter) waitForConnector(ctx context.Context, table string, now *Forwa
 		if !s.active {
 			what += "; no connector reads it: start it"
 		}
-		if copies {
+		still := s.confirmed == confirmed
+		if confirmed = s.confirmed; !still {
+			counted = ""
+		}
+		if copies && still && !time.Now().Before(nextCopy) {
 			n, err := connector.inserts(ctx, a.Conn, t, now.Fence)
 			switch {
 			case ctx.Err() != nil:
@@ -292,9 +295,11 @@ func (a *Adopter) waitForConnector(ctx context.Context, table string, now *Forwa
 			case n == 0:
 				return nil
 			default:
-				what += fmt.Sprintf(": %d of its rows are not confirmed", n)
+				counted = fmt.Sprintf(": %d of its rows are not confirmed", n)
 			}
+			nextCopy, pause = time.Now().Add(pause), min(2*pause, 30*time.Second)
 		}
+		what += counted
 		if what != last {
 			a.Say("%s", what)
 			last = what

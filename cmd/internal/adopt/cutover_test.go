@@ -270,18 +270,14 @@ func TestARollbackWaitsForTheRelay(t *testing.T) {
 	m.breakOff()
 	m.write(2)
 	m.send(m.conn)
-	if err := m.a.Rollback(deadline(t, 2*time.Second), theTable, adopt.Rollback{}); err == nil || m.mode() != adopt.ModeForward {
-		t.Fatalf("it did not wait for the relay: %v, mode %s, it said %q", err, m.mode(), *m.said)
-	}
+	m.rollbackWaits("the relay has events to send of the topics outbox.event.Order")
 	m.write(1)
 	// Something between that is parked keeps it back as well.
 	m.a, m.said = adopter(connect(t, m.url))
 	ids := pgtest.Column[int64](t, m.conn, outboxtest.Pending, 0)
 	outboxtest.Settle(t, m.conn, outboxtest.Published, ids[:len(ids)-1]...) // the first is the shadow's
 	outboxtest.Settle(t, m.conn, outboxtest.Scheduled, ids[len(ids)-1])
-	if err := m.a.Rollback(deadline(t, 2*time.Second), theTable, adopt.Rollback{}); err == nil || m.mode() != adopt.ModeForward {
-		t.Fatalf("it did not wait for a retry: %v", err)
-	}
+	m.rollbackWaits(fmt.Sprintf("outbox.event.Order (event %d is scheduled)", ids[len(ids)-1]))
 	outboxtest.Settle(t, m.conn, outboxtest.Published, ids[len(ids)-1])
 	m.a, m.said = adopter(connect(t, m.url))
 	for _, want := range []string{"is in the publication dbz again", "nothing was done"} {
@@ -312,10 +308,21 @@ func (m *move) breakOff() {
 	}
 }
 
-func deadline(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
+// rollbackWaits begins a rollback and ends it when it says what it waits for.
+func (m *move) rollbackWaits(want string) {
+	m.Helper()
+	ctx, kill := context.WithCancel(m.Context())
+	defer kill()
+	a, _ := adopter(connect(m, m.url))
+	said := ""
+	a.Say = func(format string, args ...any) {
+		if said = fmt.Sprintf(format, args...); strings.Contains(said, want) {
+			kill()
+		}
+	}
+	if err := a.Rollback(ctx, theTable, adopt.Rollback{}); !errors.Is(err, context.Canceled) || m.mode() != adopt.ModeForward {
+		m.Fatalf("the rollback did not wait: %v, mode %s, it said %q", err, m.mode(), said)
+	}
 }
 
 // TestWhatCannotBeCutOver: each refusal says what to do, and changes nothing.
@@ -347,7 +354,7 @@ func TestWhatCannotBeCutOver(t *testing.T) {
 	if m.mode() != adopt.ModeShadow {
 		t.Errorf("the mode is %s", m.mode())
 	}
-	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "every")); err != nil || !strings.Contains(plan, `create view public."Out box"`) {
+	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "every")); err != nil || !strings.Contains(plan, `create view public."Out box"`) || !strings.Contains(plan, "ON CONFLICT (column) is refused") {
 		t.Errorf("the plan with a publication of all tables: %v\n%s", err, plan)
 	}
 	if plan, err := m.a.ShowCutover(t.Context(), theTable, cut("dbz", "dbz")); err != nil || !strings.Contains(plan, `alter publication "dbz" drop table public."Out box"`) {

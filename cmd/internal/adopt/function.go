@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -293,6 +294,26 @@ revoke all on function %s() from public;
 `, name, tag, body, tag, name, quote(t.owner), name, literalSQL("Forwards the rows that are inserted into "+t.Name+". Made by postrider adopt."), name)
 }
 
+// arm is the SQL that makes function and trigger do what a mode says, on the view too where one has the name of the table.
+func (t *Table) arm(d Definition, mode Mode, prefix string) (string, error) {
+	function, err := t.function(d, mode, prefix)
+	if err != nil {
+		return "", err
+	}
+	sql := fmt.Sprintf("%s%salter table %s enable trigger %s;\n", function, t.trigger(), t.self(), TriggerName)
+	if t.kept != "" {
+		function, err := t.functionOfView(d, mode)
+		if err != nil {
+			return "", err
+		}
+		sql += function + t.triggerOfView()
+	}
+	return sql, nil
+}
+
+// self is the table itself, also where a view has its name.
+func (t *Table) self() string { return cmp.Or(t.kept, t.Name) }
+
 // trigger is the statement that makes the trigger.
 func (t *Table) trigger() string {
 	how := "referencing new table as new_rows for each statement"
@@ -302,5 +323,5 @@ func (t *Table) trigger() string {
 	return fmt.Sprintf(`create or replace trigger %s after insert on %s %s
     execute function postrider.%s();
 comment on trigger %s on %s is 'Forwards inserted rows into postrider.outbox_event. Made by postrider adopt.';
-`, TriggerName, t.Name, how, quote(t.functionName()), TriggerName, t.Name)
+`, TriggerName, t.self(), how, quote(t.functionName()), TriggerName, t.self())
 }

@@ -24,37 +24,40 @@ type Rollback struct {
 var errNotDrained = errors.New("the relay has not sent every event")
 
 // ShowRollback returns what Rollback would do.
-func (a *Adopter) ShowRollback(ctx context.Context, table string, _ Rollback) (string, error) {
-	tx, err := a.Conn.BeginTx(ctx, pgx.TxOptions{})
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	t, now, err := a.known(ctx, tx, table)
-	if err != nil {
-		return "", err
-	}
-	if now.Mode == ModeShadow || now.Mode == ModeOff {
-		return fmt.Sprintf("%s is its connector's: nothing is to be done\n", t.Name), nil
-	}
-	if now.Slot == "" {
-		return "", noConnector(t)
-	}
-	back, err := a.back(ctx, tx, t, now)
-	if err != nil {
-		return "", err
-	}
-	first := ""
-	if now.Mode == ModeHeld {
-		first = "-- 0. The cutover has not ended. It is ended first: the connector sends what is before the fence, then Postrider what was held.\n"
-	}
-	return first + fmt.Sprintf(`-- 1. Wait until the relay has sent the events that are there.
+func (a *Adopter) ShowRollback(ctx context.Context, table string, r Rollback) (string, error) {
+	var out string
+	err := a.look(ctx, table, func(ctx context.Context, tx pgx.Tx, t *Table) (s step, err error) {
+		now, err := known(ctx, tx, t)
+		switch {
+		case err != nil:
+			return s, err
+		case now.Mode == ModeShadow || now.Mode == ModeOff:
+			out = fmt.Sprintf("%s is its connector's: nothing is to be done\n", t.Name)
+			return s, nil
+		case now.Slot == "":
+			return s, noConnector(t)
+		}
+		s.lock = t.lockBack()
+		s.sql, err = t.backToConnector(ctx, tx, now)
+		if now.Mode == ModeHeld {
+			out = "-- 0. The cutover has not ended. It is ended first: the connector sends what is before the fence, then Postrider what was held.\n"
+		}
+		return s, err
+	}, func(_ pgx.Tx, t *Table, s step) error {
+		if s.sql != "" {
+			out += fmt.Sprintf(`-- 1. Wait until the relay has sent the events that are there.
 -- 2. In one transaction, in which writers wait for the few events that came meanwhile:
 begin;
-lock table %s in %s mode;
--- wait until the relay has sent them; otherwise all stays as it is, and it is tried again
+%s-- wait until the relay has sent them; otherwise all stays as it is, and it is tried again
 %scommit;
-`, t.Name, t.lockBack(), back), nil
+`, t.locking(s.lock), s.sql)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return out, nil
 }
 
 func noConnector(t *Table) error {
@@ -69,52 +72,51 @@ func (t *Table) lockBack() string {
 	return "share row exclusive"
 }
 
-// back is the SQL that gives the table to its connector.
-func (a *Adopter) back(ctx context.Context, tx pgx.Tx, t *Table, now *Forward) (string, error) {
-	var first string
-	if t.kept != "" {
-		var err error
-		if first, err = a.tableBack(ctx, tx, t.Name, t.kept); err != nil {
-			return "", err
-		}
-	}
-	there, _, err := Connector{now.Slot, now.Publication}.kept(ctx, tx, t)
+// backToConnector is the SQL that gives the table to its connector. The trigger may be gone, and is made before it is disabled.
+func (t *Table) backToConnector(ctx context.Context, tx pgx.Tx, now *Forward) (string, error) {
+	c := Connector{now.Slot, now.Publication}
+	p, err := c.published(ctx, tx, t)
 	if err != nil {
 		return "", err
 	}
-	join := ""
-	if !there {
+	join, table := "", *t
+	table.kept = ""
+	armed, err := table.arm(now.Definition, ModeForward, "")
+	if err != nil {
+		return "", err
+	}
+	if !p.there {
+		if !p.owned {
+			return "", c.notOwned()
+		}
 		join = fmt.Sprintf("alter publication %s add table %s;\n", quote(now.Publication), t.Name)
 	}
-	return first + fmt.Sprintf(`alter table %s disable trigger %s;
-%supdate postrider.outbox_forward set mode = 'off', fence = null, changed_at = clock_timestamp() where source_table = %s;
-`, t.Name, TriggerName, join, literalSQL(t.Name)), nil
-}
-
-// kept is published, of the table behind a view.
-func (c Connector) kept(ctx context.Context, db querier, t *Table) (there, wide bool, err error) {
-	if t.kept == "" {
-		return c.published(ctx, db, t)
+	first := ""
+	if t.kept != "" {
+		first = t.back()
 	}
-	behind := *t
-	behind.Name = t.kept
-	return c.published(ctx, db, &behind)
+	return fmt.Sprintf(`%s%salter table %s disable trigger %s;
+%supdate postrider.outbox_forward set mode = 'off', fence = null, changed_at = clock_timestamp() where source_table = %s;
+`, first, armed, t.Name, TriggerName, join, literalSQL(t.Name)), nil
 }
 
 // Rollback gives a table back to its connector. The connector may run: until the last event is sent, it has no later row.
 func (a *Adopter) Rollback(ctx context.Context, table string, r Rollback) error {
-	t, now, err := a.known(ctx, a.Conn, table)
+	t, err := FindTable(ctx, a.Conn, table)
 	if err != nil {
 		return err
 	}
+	now, err := known(ctx, a.Conn, t)
 	switch {
+	case err != nil:
+		return err
 	case now.Mode == ModeShadow || now.Mode == ModeOff:
 		a.Say("%s is its connector's: nothing was done", t.Name)
 		return nil
 	case now.Slot == "":
 		return noConnector(t)
 	case now.Mode == ModeHeld:
-		if err := a.finish(ctx, table, now, r.Cutover); err != nil {
+		if err := a.Cutover(ctx, table, r.Cutover); err != nil {
 			return err
 		}
 	}
@@ -129,30 +131,19 @@ func (a *Adopter) Rollback(ctx context.Context, table string, r Rollback) error 
 		if err := a.drained(ctx, a.Conn, 0); err != nil {
 			return err
 		}
-		err := a.change(ctx, table, func(tx pgx.Tx, t *Table) error {
-			if _, err := tx.Exec(ctx, "lock table "+t.Name+" in "+t.lockBack()+" mode"); err != nil {
-				return err
-			}
-			current, err := read(ctx, tx, t.Name, readForward+" for update")
+		err := a.change(ctx, table, func(ctx context.Context, tx pgx.Tx, t *Table) (step, error) {
+			s := step{lock: t.lockBack(), before: func(tx pgx.Tx) error { return a.drained(ctx, tx, block) }}
+			current, err := Read(ctx, tx, t.Name)
 			if err != nil {
-				return err
+				return s, err
 			}
 			if current == nil || current.Mode != ModeForward {
-				a.Say("another call changed %s meanwhile: nothing was done", t.Name)
-				return nil
+				s.say("another call changed %s meanwhile: nothing was done", t.Name)
+				return s, nil
 			}
-			if err := a.drained(ctx, tx, block); err != nil {
-				return err
-			}
-			sql, err := a.back(ctx, tx, t, current)
-			if err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
-			}
-			a.Say("%s is in the publication %s again, and its connector sends its rows; Postrider has sent everything before", t.Name, current.Publication)
-			return nil
+			s.say("%s is in the publication %s again, and its connector sends its rows; Postrider has sent everything before", t.Name, current.Publication)
+			s.sql, err = t.backToConnector(ctx, tx, current)
+			return s, err
 		})
 		if !errors.Is(err, errNotDrained) {
 			return err
@@ -161,13 +152,14 @@ func (a *Adopter) Rollback(ctx context.Context, table string, r Rollback) error 
 	}
 }
 
-// undelivered says which topics have events that the relay has to send still, up to the event with the id $1.
+// undelivered says which topics have events that the relay has to send still, up to the event with the id $1, and which of
+// these events wait for a retry or a person.
 const undelivered = `select distinct topic from (
 	select e.topic::text from postrider.outbox_event e, postrider.outbox_progress p where e.id > p.position and e.id <= $1
 	union all
 	select e.topic from postrider.outbox_progress p, unnest(p.gaps) gap join postrider.outbox_event e on e.id >= lower(gap) and e.id < upper(gap) where e.id <= $1
 	union all
-	select x.topic from postrider.outbox_exception x left join postrider.outbox_event e on e.id = x.id
+	select format('%s (event %s is %s)', x.topic, x.id, x.state) from postrider.outbox_exception x left join postrider.outbox_event e on e.id = x.id
 	where x.id <= $1 and (x.state = 'parked' or x.state = 'scheduled' and e.available_at is null)) waiting
 order by topic limit 5`
 
@@ -178,7 +170,7 @@ func (a *Adopter) drained(ctx context.Context, db querier, limit time.Duration) 
 	if err := db.QueryRow(ctx, `select coalesce(max(id), 0) from postrider.outbox_event`).Scan(&last); err != nil {
 		return fmt.Errorf("read the end of the log: %w", err)
 	}
-	began, said := time.Now(), time.Now()
+	began, said := time.Now(), time.Time{}
 	for {
 		rows, err := db.Query(ctx, undelivered, last)
 		var topics []string
@@ -195,7 +187,7 @@ func (a *Adopter) drained(ctx context.Context, db querier, limit time.Duration) 
 		}
 		if limit == 0 && time.Since(said) > 5*time.Second {
 			said = time.Now()
-			a.Say("the relay has events to send of the topics %s: postrider outbox holds and outbox status say what they wait for", strings.Join(topics, ", "))
+			a.Say("the relay has events to send of the topics %s; postrider outbox holds and outbox status say what they wait for, and a parked event waits until its hold is released or given up", strings.Join(topics, ", "))
 		}
 		if err := loop.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err

@@ -32,12 +32,8 @@ from postrider.outbox_forward where source_table = $1`
 
 // Read returns how a table is forwarded; nil where it is not.
 func Read(ctx context.Context, db querier, table string) (*Forward, error) {
-	return read(ctx, db, table, readForward)
-}
-
-func read(ctx context.Context, db querier, table, sql string) (*Forward, error) {
 	f := &Forward{Table: table}
-	err := db.QueryRow(ctx, sql, table).Scan(&f.Definition, &f.Mode, &f.Prefix, &f.Slot, &f.Publication, &f.Fence, &f.Since)
+	err := db.QueryRow(ctx, readForward, table).Scan(&f.Definition, &f.Mode, &f.Prefix, &f.Slot, &f.Publication, &f.Fence, &f.Since)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	} else if err != nil {
@@ -75,9 +71,25 @@ func (t *Table) currentTrigger(ctx context.Context, db querier) (*trigger, error
 	return &now, nil
 }
 
-// publications are the publications that have the table.
+// fires says whether the trigger fires in sessions of writers: that of the view, where one has the name of the table.
+func (t *Table) fires(ctx context.Context, db querier) (yes bool, err error) {
+	function := t.functionName()
+	if t.kept != "" {
+		function = t.viewFunction()
+	}
+	err = db.QueryRow(ctx, `select exists (select from pg_catalog.pg_trigger g join pg_catalog.pg_proc p on p.oid = g.tgfoid
+		where g.tgrelid = to_regclass($1) and g.tgname = $2 and p.proname = $3 and g.tgenabled in ('O', 'A'))`, t.Name, TriggerName, function).Scan(&yes)
+	if err != nil {
+		err = fmt.Errorf("read the trigger of %s: %w", t.Name, err)
+	}
+	return yes, err
+}
+
+// publications are the publications that have the table itself.
 func (t *Table) publications(ctx context.Context, db querier) ([]string, error) {
-	rows, err := db.Query(ctx, `select p.pubname::text from pg_catalog.pg_publication_tables p where format('%I.%I', p.schemaname, p.tablename) = $1 order by 1`, t.Name)
+	rows, err := db.Query(ctx, `select p.pubname::text from pg_catalog.pg_publication_tables p
+		join pg_catalog.pg_namespace n on n.nspname = p.schemaname join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = p.tablename
+		where c.oid = $1 order by 1`, t.oid)
 	var names []string
 	if err == nil {
 		names, err = pgx.CollectRows(rows, pgx.RowTo[string])

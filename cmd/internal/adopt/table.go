@@ -15,7 +15,8 @@ type Table struct {
 	// Name is the table with its schema, quoted where SQL needs it.
 	Name string
 	oid  uint32
-	// base is the name without the schema, unquoted.
+	// schema and base are the two parts of the name, unquoted.
+	schema  string
 	base    string
 	kind    string // relkind
 	columns []column
@@ -64,13 +65,13 @@ where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped order by a.attnum`
 // A table that cannot be adopted, and a login that may not do it, are refused.
 func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 	t := &Table{}
-	var schema, persistence, login string
+	var persistence, login string
 	var owner *string
 	var partition, children, owns, create, member bool
 	if err := checkInstalled(ctx, db); err != nil {
 		return nil, err
 	}
-	err := db.QueryRow(ctx, findTable, name).Scan(&t.oid, &schema, &t.base, &t.kind, &t.Name, &persistence, &partition, &children,
+	err := db.QueryRow(ctx, findTable, name).Scan(&t.oid, &t.schema, &t.base, &t.kind, &t.Name, &persistence, &partition, &children,
 		&owns, &owner, &create, &member, &login)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, noTable(ctx, db, name)
@@ -86,7 +87,7 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 		if kept != "" {
 			table, err := FindTable(ctx, db, kept)
 			if err == nil {
-				table.Name, table.base, table.kept = t.Name, t.base, kept
+				table.Name, table.schema, table.base, table.kept = t.Name, t.schema, t.base, kept
 			}
 			return table, err
 		}
@@ -94,7 +95,7 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 	switch {
 	case t.kind != "r" && t.kind != "p":
 		return nil, fmt.Errorf("%s is %s, and only a table has rows that a trigger can forward: name the table", t.Name, kinds[t.kind])
-	case schema == "postrider":
+	case t.schema == "postrider":
 		return nil, fmt.Errorf("%s is Postrider's own table: name the table of the other outbox", t.Name)
 	case persistence == "t":
 		return nil, fmt.Errorf("%s is a temporary table, which each session has for itself: name the table of the other outbox", t.Name)

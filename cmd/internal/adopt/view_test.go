@@ -141,8 +141,11 @@ func TestTablesThatCannotBeViews(t *testing.T) {
 		create string
 		d      adopt.Definition
 	}{
-		"is generated": {`create table outbox (id uuid, aggregatetype text, aggregateid text, type text, payload text, n integer generated always as (length(payload)) stored)`, debezium(t)},
-		"--where":      {outbox, filtered},
+		"is generated":       {`create table outbox (id uuid, aggregatetype text, aggregateid text, type text, payload text, n integer generated always as (length(payload)) stored)`, debezium(t)},
+		"--where":            {outbox, filtered},
+		"row-level security": {outbox + `; alter table outbox enable row level security`, debezium(t)},
+		"(stamp)": {outbox + `; create function stamp() returns trigger language plpgsql as $$begin new.type := 'stamped'; return new; end$$;
+			create trigger stamp before insert on outbox for each row execute function stamp()`, debezium(t)},
 	} {
 		_, _, a := take(t, c.create, "outbox", c.d)
 		_, showErr := a.ShowView(t.Context(), "outbox")

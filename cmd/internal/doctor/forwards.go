@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,8 @@ type forward struct {
 	age   time.Duration
 	// held are the events that a cutover holds, 100,000 at most.
 	held int
+	// exists says that there is a table or a view of that name.
+	exists bool
 	// fires says that the trigger forwards rows.
 	fires bool
 	// published says that the connector's publication has the table.
@@ -32,7 +35,7 @@ func checkForwards(ctx context.Context, p *patient) ([]result, error) {
 	var out []result
 	var f forward
 	var age float64
-	tag, err := pgx.ForEachRow(rows, []any{&f.table, &f.mode, &age, &f.held, &f.fires, &f.publication, &f.published}, func() error {
+	tag, err := pgx.ForEachRow(rows, []any{&f.table, &f.mode, &age, &f.held, &f.exists, &f.fires, &f.publication, &f.published}, func() error {
 		f.age = seconds(age)
 		out = append(out, judgeForward(f, p.limits)...)
 		return nil
@@ -47,11 +50,17 @@ func judgeForward(f forward, l limits) []result {
 	again := "postrider debezium cutover '" + f.table + "' --run goes on with it, and postrider debezium rollback ends it and goes back"
 	switch {
 	case f.published && (f.mode == adopt.ModeForward || f.mode == adopt.ModeHeld):
-		return fail("alter publication "+f.publication+" drop table "+f.table+", and publication.autocreate.mode=disabled at the connector, which puts the table back when it starts",
+		return fail("alter publication "+pgx.Identifier{f.publication}.Sanitize()+" drop table "+f.table+", and publication.autocreate.mode=disabled at the connector, which puts the table back when it starts",
 			"%s is forwarded, and it is in the connector's publication %s again: its rows are sent twice", f.table, f.publication)
+	case !f.exists:
+		return fail("give the table its name back; if it was dropped for good: delete from postrider.outbox_forward where source_table = '"+strings.ReplaceAll(f.table, "'", "''")+"'",
+			"%s is to be forwarded (%s), and there is no such table", f.table, f.mode)
+	case f.mode == adopt.ModeHeld && !f.fires:
+		return fail("postrider debezium cutover '"+f.table+"' --run makes the trigger again and goes on; rows that were inserted meanwhile are in the table alone",
+			"a cutover of %s holds its rows, and its trigger is gone or disabled", f.table)
 	case f.mode != adopt.ModeOff && !f.fires:
 		return fail("postrider adopt with the flags of the first time makes the trigger again; rows that were inserted meanwhile are not forwarded by it",
-			"%s is to be forwarded, and it has no trigger that does it, or is gone", f.table)
+			"%s is to be forwarded, and its trigger is gone or disabled", f.table)
 	case f.mode == adopt.ModeHeld && f.age >= l.lateFailure:
 		return fail(again, "a cutover of %s has not ended for %v: %s held", f.table, f.age, plural.Of(f.held, "event is", "events are"))
 	case f.mode == adopt.ModeHeld && f.age >= l.lateWarning:

@@ -2,6 +2,7 @@
 -- that the table left.
 select f.source_table, f.mode, extract(epoch from clock_timestamp() - f.changed_at)::float8,
     (select count(*) from (select from postrider.outbox_held_event h where h.source_table = f.source_table limit 100000) held),
+    to_regclass(f.source_table) is not null,
     exists (select from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on p.oid = t.tgfoid
             where t.tgrelid = to_regclass(f.source_table) and t.tgname = 'postrider_forward' and p.proname = f.function_name || case when f.kept_as is null then '' else '_v' end and t.tgenabled in ('O', 'A')),
     coalesce(f.publication, ''),
