@@ -335,7 +335,7 @@ func TestRecords(t *testing.T) {
 			return &kgo.Record{Topic: topic, Key: []byte(key), Value: value, Headers: append(append([]kgo.RecordHeader{{Key: debezium.ContextHeader + "taskId", Value: []byte("0")}}, headers...),
 				kgo.RecordHeader{Key: "id", Value: []byte(id)}, kgo.RecordHeader{Key: "traceparent", Value: []byte("00-1")})}
 		}
-		records := []*kgo.Record{record(id, "o-1", []byte(`{"a": 2.50}`)), record(other, "o-2", nil), record(gone, "o-3", nil), {Topic: topic, Value: []byte("other")}}
+		records := []*kgo.Record{record(id, "o-1", []byte(`{"a": 2.50}`)), record(other, "o-2", nil), record(gone, "o-3", nil), {Topic: topic, Value: []byte("other")}, record("no-uuid", "o-4", nil)}
 		produce := func(records ...*kgo.Record) {
 			t.Helper()
 			if err := b.Client(t).ProduceSync(t.Context(), records...).FirstErr(); err != nil {
@@ -353,7 +353,7 @@ func TestRecords(t *testing.T) {
 			}, "transforms.outbox.route.topic.replacement", "${routedByValue}").Records
 		}
 		r := look(topic + "-missing")
-		if r.Verdict != debezium.Same || r.Read != 4 || r.Same != 2 || r.RowGone != 1 || r.WithoutID != 1 || !strings.Contains(r.Says, topic+"-missing") {
+		if r.Verdict != debezium.Same || r.Read != 5 || r.Same != 2 || r.RowGone != 1 || r.WithoutID != 2 || !strings.Contains(r.Says, topic+"-missing") {
 			t.Errorf("%+v", r)
 		}
 		produce(record(id, "o-9", []byte(`{"a": 2.5}`), kgo.RecordHeader{Key: "extra"}), record(other, "o-2", []byte{}))

@@ -2,8 +2,11 @@ package check
 
 import (
 	"context"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/cmd/internal/debezium"
@@ -24,6 +27,20 @@ func (e *examination) column(name string) (column, bool) {
 		}
 	}
 	return column{}, false
+}
+
+// canBe says whether a text, of a record that anyone may have written, can be a value of the column.
+func (c column) canBe(text string) bool {
+	bits := map[string]int{"smallint": 16, "integer": 32, "bigint": 64}[c.typ]
+	switch {
+	case c.typ == "uuid":
+		_, err := uuid.Parse(text)
+		return err == nil && len(text) == 36
+	case bits > 0:
+		_, err := strconv.ParseInt(text, 10, bits)
+		return err == nil
+	}
+	return utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
 // wireType is the type of a column in a rule, without its ?, and empty where there is none. The types are those of

@@ -25,7 +25,7 @@ type Records struct {
 	Different int `json:"different"`
 	// RowGone is how many had no row in the table any more: they cannot be compared.
 	RowGone int `json:"row_gone"`
-	// WithoutID is how many had no header id, so that others wrote them.
+	// WithoutID is how many had no header id, or one that the column of the identity cannot have, so that others wrote them.
 	WithoutID int `json:"without_id"`
 	// Differences are the first ones, at most 20.
 	Differences []Difference `json:"differences,omitempty"`
@@ -70,9 +70,10 @@ func (e *examination) compareRecords(ctx context.Context) Records {
 		return notCompared("%v", err)
 	}
 	r := Records{Topics: slices.DeleteFunc(slices.Clone(e.topics), func(t string) bool { return slices.Contains(missing, t) }), Read: len(found)}
+	identity, _ := e.column(e.connector.Router.ID)
 	byID := map[string][]*kgo.Record{}
 	for _, record := range found {
-		if id := headerID(record); id != "" {
+		if id := headerID(record); id != "" && identity.canBe(id) {
 			byID[id] = append(byID[id], record)
 		} else {
 			r.WithoutID++
@@ -117,7 +118,7 @@ func judgeRecords(r Records, missing []string) (debezium.Verdict, string) {
 		also += fmt.Sprintf("; %d records have no row any more and cannot be compared", r.RowGone)
 	}
 	if r.WithoutID > 0 {
-		also += fmt.Sprintf("; %d records have no header id and are others'", r.WithoutID)
+		also += fmt.Sprintf("; %d records have no header id of an event and are others'", r.WithoutID)
 	}
 	switch {
 	case r.Different > 0:
