@@ -50,6 +50,7 @@ func look(t *testing.T, pool *pgxpool.Pool) string {
 func TestModes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
+	pgtest.Compile(t, db.Conn(t))
 	pooled := pgbouncer.Start(t, db.URL, 3)
 	const straight, behind = "behind false jit off lock 7s prepares true", "behind true jit on lock 0 prepares false"
 	for _, c := range []struct {

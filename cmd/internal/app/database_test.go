@@ -12,6 +12,7 @@ import (
 func TestSessionsOfPeopleCompileNothing(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
+	pgtest.Compile(t, db.Conn(t))
 	for address, want := range map[string]string{db.URL: "off", db.With("jit", "on"): "on"} {
 		pool, err := OpenPool(t.Context(), config.Database{URL: config.DatabaseURL(address)}, 1)
 		if err != nil {

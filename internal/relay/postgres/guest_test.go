@@ -28,6 +28,7 @@ func guestStore(f *fixture) (*Store, *pgxpool.Pool) {
 func TestSettingsOfAGuest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
+	pgtest.Compile(t, f.pool)
 	store, pool := guestStore(f)
 	const ask = `select concat_ws(' ', current_setting('jit'), current_setting('enable_seqscan'), current_setting('enable_sort'),
 		current_setting('enable_hashjoin'), current_setting('plan_cache_mode'))`

@@ -75,6 +75,13 @@ func Pause(asked time.Time) time.Duration {
 	return min(max(10*time.Since(asked), 2*time.Millisecond), 500*time.Millisecond)
 }
 
+// Compile has sessions that begin later compile large queries, as PostgreSQL does by default and the server of the tests does not
+// (testSettings): for tests that sessions of ours have that off.
+func Compile(t testing.TB, on querier) {
+	t.Helper()
+	Exec(t, on, `do $$ begin execute format('alter database %I set jit = on', current_database()); end $$`)
+}
+
 // Prepare fails the test unless the database prepares each of the queries that stand in queries/*.sql of files, as text
 // has them by name.
 func Prepare(t testing.TB, conn *pgx.Conn, files fs.FS, text func(name string) string) {

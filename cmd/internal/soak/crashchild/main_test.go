@@ -13,7 +13,9 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // What the soak wishes for its relays' transactions holds in their sessions, and the relay's own settings
 // beside it.
 func TestSessionsHaveTheWish(t *testing.T) {
-	t.Setenv("DATABASE_URL", pgtest.New(t).URL)
+	db := pgtest.New(t)
+	pgtest.Compile(t, db.Conn(t))
+	t.Setenv("DATABASE_URL", db.URL)
 	t.Setenv("CRASHCHILD_PUBLISH_TIMEOUT_MS", "1000")
 	for wish, want := range map[string]string{"2345": "2345ms", "": postgres.IdleInTransactionLimit(time.Second).String()} {
 		t.Setenv("CRASHCHILD_IDLE_TRANSACTION_MS", wish)
