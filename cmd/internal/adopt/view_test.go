@@ -23,7 +23,7 @@ func TestAViewTakesTheInserts(t *testing.T) {
 		aggregateid text, type text default upper('made'), payload jsonb, at timestamptz not null default now())`)
 	const name = `"Up per"."Out box"`
 	a, said := adopter(conn)
-	if err := a.AsView(t.Context(), name); err == nil || !strings.Contains(err.Error(), "does not know") {
+	if err := a.AsView(t.Context(), name); err == nil || !strings.Contains(err.Error(), "it is not known") {
 		t.Errorf("before it is adopted: %v", err)
 	}
 	d := debezium(t)
