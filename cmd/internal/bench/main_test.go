@@ -95,7 +95,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm"
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-api-entries", "4000", "-api-rate", "100", "-api-duration", "500ms", "-api-asks", "2",
 	"-console-tasks", "500", "-console-rate", "20", "-console-duration", "1s", "-screens", "5", "-console-together", "3", "-screens-duration", "300ms",
-	"-letters", "600", "-sources", "3", "-sources-settle", "100ms", "-consumer-records", "3000", "-consumer-slow-records", "100",
+	"-letters", "600", "-sources", "3", "-busy-servers", "2", "-sources-settle", "100ms", "-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.

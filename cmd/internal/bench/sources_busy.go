@@ -26,13 +26,13 @@ func (s busySide) String() string {
 // busy compares many sources that are written to, on one server and each on a server of its own, with one that is written to at
 // the rate of all, in one process each time.
 func busy(ctx context.Context, r *rig, b *broker, t *table) error {
-	servers := make([]*rig, 0, busySources)
+	servers := make([]*rig, 0, r.o.busyServers)
 	defer func() {
 		for _, s := range servers {
 			s.close()
 		}
 	}()
-	for range busySources {
+	for range r.o.busyServers {
 		s, err := r.another(ctx)
 		if err != nil {
 			return err
