@@ -70,7 +70,7 @@ func TestExitCodes(t *testing.T) {
 		"nothing":              {args: nil, code: ExitOK},
 		"group":                {args: []string{"migrate"}, code: ExitOK},
 		"unknown command":      {args: []string{"serv"}, code: ExitUsage, stderr: []string{`no command "serv"`, "serve"}},
-		"unknown subcommand":   {args: []string{"dlq", "lst"}, code: ExitUsage, stderr: []string{`postrider dlq has no command "lst"`, "groups, list, purge, requeue, resolve, show, stats"}},
+		"unknown subcommand":   {args: []string{"dlq", "lst"}, code: ExitUsage, stderr: []string{`postrider dlq has no command "lst"`, "groups, list, purge, release, requeue, resolve, show, stats"}},
 		"unknown flag":         {args: []string{"serve", "--foo"}, code: ExitUsage, stderr: []string{"--foo"}},
 		"too many arguments":   {args: []string{"migrate", "up", "now"}, code: ExitUsage, stderr: []string{`takes no arguments, but was given "now"`}},
 		"missing argument":     {args: []string{"dlq", "show"}, code: ExitUsage, stderr: []string{"takes ID"}},

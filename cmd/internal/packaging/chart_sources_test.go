@@ -201,7 +201,7 @@ var noDesk = map[string]any{"collector": map[string]any{"enabled": false}, "task
 func TestChartMigratesSources(t *testing.T) {
 	t.Parallel()
 	helm(t)
-	owners, sources := map[string]string{}, map[string]string{}
+	owners, sources := map[string]string{}, map[string]string{".password": "secret"}
 	databases := []*pgx.Conn{}
 	for _, name := range []string{"orders", "billing"} {
 		db := pgtest.NewEmpty(t)
