@@ -134,7 +134,7 @@ func TestObeyNew(t *testing.T) {
 	o.want("another command", o.obey(d), "new 6")
 	o.want("the first one, late", o.obey(c, d), "new 5", "new 6")
 	// A payload that is no change of the request is none.
-	o.want("a payload that nobody gave", o.obey(o.redrive(3, "payload", base64.StdEncoding.EncodeToString([]byte("forged")))), "new 7")
+	o.want("a payload that no command gave", o.obey(o.redrive(3, "payload", base64.StdEncoding.EncodeToString([]byte("forged")))), "new 7")
 	if got := o.value(`select convert_from(payload, 'UTF8') from postrider.outbox_event where id = 7`); got != "three" {
 		t.Errorf("it sent %s", got)
 	}

@@ -34,7 +34,7 @@ type memory struct {
 	letterClaims       int
 	reads, looks, dues int
 	glances, claims    int             // claims are questions for dead letters
-	glancesAtLog       int             // of the glances those that ask for events alone
+	glancesAtLog       int             // of the glances, how many ask for events alone
 	settling           context.Context // of the last settlement
 
 	// fail is asked before each call, and returns the error of the call. unanswered is asked after a settlement.

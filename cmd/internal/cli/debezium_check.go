@@ -135,7 +135,7 @@ func connectorTable(w io.Writer, r check.Report) error {
 	return err
 }
 
-// knobLines prints refused knobs first, then knobs that differ, then those that are the same, and the names of the others.
+// knobLines prints refused knobs first, then knobs that differ, then knobs that are the same, and the names of the others.
 func knobLines(w io.Writer, knobs []debezium.Knob) {
 	var unknown []string
 	for _, verdict := range []debezium.Verdict{debezium.Refused, debezium.Differs, debezium.Same, debezium.NotLookedAt} {

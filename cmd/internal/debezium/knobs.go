@@ -89,7 +89,7 @@ func says(format string, args ...any) func(subject, string) opinion {
 }
 
 // Judge says of each knob of a connector what becomes of it: first the router's, then the converters', then the connector's,
-// and last those that are not looked at. c is what p.Read returned.
+// and last the knobs that are not looked at. c is what p.Read returned.
 func Judge(p Properties, c Connector, ours Ours) []Knob {
 	s := subject{Connector: c, ours: ours, all: p}
 	judged := map[string]bool{"name": true, "connector.class": true, "transforms": true, "predicates": true}

@@ -3,7 +3,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
     with given as materialized (
         select * from unnest(p_operations, p_entries, p_reasons) as w(operation, entry, reason)
-    -- Operations are locked in an order that everybody keeps, and their items after them. Each item is looked up by its index and
+    -- Operations are locked in the order in which all lock them, and their items after them. Each item is looked up by its index and
     -- changed at its place.
     ), locked as materialized (
         select p.dlq_operation_uuid from (select distinct g.operation from given g) w
