@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -195,5 +196,38 @@ func TestPairsAreBounded(t *testing.T) {
 	}
 	if p.done.has("0") || !p.done.has("n0") || len(p.done.late) != remembered || len(p.done.ids) != remembered {
 		t.Errorf("%d ids are remembered", len(p.done.late))
+	}
+}
+
+// TestTheSideThatIsAheadIsNotRead: while a side is full, the other alone is read; when the pair comes, both are.
+func TestTheSideThatIsAheadIsNotRead(t *testing.T) {
+	t.Parallel()
+	fetched := func(of side, id string) kgo.Fetches {
+		r := recordOf(of, "k", "v")
+		r.Headers = []kgo.RecordHeader{{Key: "id", Value: []byte(id)}}
+		return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: r.Topic, Partitions: []kgo.FetchPartition{{Records: []*kgo.Record{r}}}}}}}
+	}
+	p, _ := joining(adopt.Definition{})
+	p.add(theirs, recordOf(theirs, "k", string(make([]byte, pairsWindow))), "large", false, time.Now())
+	g := &following{Follow: Follow{Every: time.Hour}, pairs: p}
+	batches := [2]chan kgo.Fetches{make(chan kgo.Fetches), make(chan kgo.Fetches)}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan Progress, 1)
+	go func() {
+		n, _ := g.run(ctx, batches)
+		done <- n
+	}()
+	for i := range 30 {
+		select {
+		case batches[theirs] <- fetched(theirs, "next"):
+			t.Fatal("more of a full side was taken")
+		case batches[ours] <- fetched(ours, fmt.Sprint(i)):
+		}
+	}
+	batches[ours] <- fetched(ours, "large")
+	batches[theirs] <- fetched(theirs, "next")
+	stop()
+	if n := <-done; n.Compared != 1 || n.Waiting != [2]int{30, 1} {
+		t.Errorf("%+v", n)
 	}
 }
