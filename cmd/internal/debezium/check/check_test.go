@@ -301,6 +301,10 @@ func TestSlot(t *testing.T) {
 	refusing.RawQuery = q.Encode()
 	r := run(t, refusing.String(), nil)
 	r.want(t, "slot", debezium.Differs, "the server does not say how far it is behind")
+	r.want(t, "fence", debezium.Same, "position in the write-ahead log")
+	exec(`create function refusing.pg_current_wal_insert_lsn() returns pg_lsn language plpgsql as
+		$$ begin raise exception 'not supported on this server' using errcode = 'object_not_in_prerequisite_state'; end $$`)
+	run(t, refusing.String(), nil).want(t, "fence", debezium.Refused, "(SQLSTATE 55000: not supported on this server)")
 	r.want(t, "table", debezium.Same, "public.outbox")
 	exec(`create database elsewhere`)
 	exec(`select pg_drop_replication_slot('debezium')`)

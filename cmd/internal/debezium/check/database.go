@@ -40,7 +40,7 @@ func (e *examination) database(ctx context.Context) []debezium.Knob {
 		name string
 		at   func(context.Context) error
 	}{
-		{"table", e.lookAtTable}, {"columns", e.lookAtColumns}, {"publication", e.lookAtPublication}, {"slot", e.lookAtSlot}, {"order", e.lookAtOrder},
+		{"table", e.lookAtTable}, {"columns", e.lookAtColumns}, {"publication", e.lookAtPublication}, {"fence", e.lookAtFence}, {"slot", e.lookAtSlot}, {"order", e.lookAtOrder},
 		{"wire", e.lookAtRules},
 	} {
 		if err := look.at(ctx); err != nil {
