@@ -224,7 +224,9 @@ func (g *following) meet(ctx context.Context) (met [2]map[string]map[int32]kgo.O
 		}
 		for of, topic := range [2]string{theirs: live, ours: shadow} {
 			if !g.known[place{topic, 0}] {
-				fresh = append(fresh, topic)
+				if fresh = append(fresh, topic); of == int(ours) {
+					g.Say("comparing %s with %s", live, shadow)
+				}
 				continue
 			}
 			for _, p := range listed[topic].Partitions {

@@ -75,6 +75,7 @@ func TestFollow(t *testing.T) {
 			n, err := follow.Run(ctx)
 			done <- result{n, err}
 		}()
+		until("comparing " + live + " with " + prefix + live)
 		until("compared 0, differing 0")
 		produce(prefix+live, "half", "v")
 		both(live, "a", "v")
@@ -94,6 +95,7 @@ func TestFollow(t *testing.T) {
 		}
 		b.CreateTopic(t, live+"-new", 1, nil)
 		b.CreateTopic(t, prefix+live+"-new", 1, nil)
+		until("comparing " + live + "-new with " + prefix + live + "-new")
 		both(live+"-new", "d", "v")
 		until("compared 5, differing 2")
 		if _, err := b.Admin(t).CreatePartitions(t.Context(), 1, prefix+live+"-new"); err != nil {
