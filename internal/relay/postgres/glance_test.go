@@ -105,7 +105,7 @@ func TestGlance(t *testing.T) {
 func TestGlanceIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.store.silence = 2 * time.Second
+	f.store.silence = 6 * time.Second
 	d := f.lead()
 	end := f.locking(`lock table postrider.outbox_hold in access exclusive mode`)
 	for range 3 {

@@ -201,7 +201,7 @@ func TestSettingsOfSilence(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	store, _ := f.open(Options{}, StoreOptions{LeaderSilence: 3 * time.Second})
-	if store.silence != 3*time.Second || f.store.silence != 10*time.Second {
+	if store.silence != 3*time.Second || f.store.silence != 8*time.Second {
 		t.Errorf("a leader may be silent for %v, by default for %v", store.silence, f.store.silence)
 	}
 }

@@ -98,7 +98,8 @@ func NewPool(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 type StoreOptions struct {
 	// LeaderSilence is how long the session of a leader may be silent before the database ends it, so that another relay
 	// leads when the leader is frozen or cut off. The leader asks its session at least every third of this time, and each
-	// AskEach; without an answer for half of this time it sends nothing. Defaults to 10s.
+	// AskEach; without an answer for half of this time it sends nothing. Defaults to 8s: with the time until another relay looks,
+	// a machine that is cut off is replaced within 10s.
 	LeaderSilence time.Duration
 	// AskEach is how often the leader asks its session at least, where LeaderSilence does not ask for more. Defaults to 1s.
 	AskEach time.Duration
@@ -132,7 +133,7 @@ type Store struct {
 // NewStore returns a store on a pool that NewPool opened.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) *Store {
 	if o.LeaderSilence == 0 {
-		o.LeaderSilence = 10 * time.Second
+		o.LeaderSilence = 8 * time.Second
 	}
 	if o.AskEach == 0 {
 		o.AskEach = time.Second
