@@ -92,3 +92,24 @@ func TestAnOperationOfASourceThatWasSetBack(t *testing.T) {
 	c.rejoin()
 	c.wantItems("undone", o.UUID, "completed done 0 skipped 1 failed 0 delivered 0", "orders 2 skipped undone")
 }
+
+// TestCallsAreBounded: a source is asked for so many commands, and so many bytes, in one call.
+func TestCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
+		select 'orders', 'close', gen_random_uuid(), n, gen_random_uuid(), 1, 'ada' from generate_series(1, 501) n`)
+	for _, want := range []int{500, 1, 0} {
+		if sent := c.send(); sent.Answered != want || sent.Busy != 0 {
+			t.Errorf("%+v, want %d answers", sent, want)
+		}
+	}
+	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor, request)
+		select 'orders', 'close', gen_random_uuid(), n, gen_random_uuid(), 1, 'ada', jsonb_build_object('large', (select string_agg(md5(n::text || i), '') from generate_series(1, 100000) i))
+		from generate_series(1, 3) n`)
+	for _, want := range []int{2, 1, 0} { // of 3 MB each
+		if sent := c.send(); sent.Answered != want {
+			t.Errorf("%+v, want %d answers", sent, want)
+		}
+	}
+}

@@ -396,10 +396,14 @@ func TestWaitingForASourceThatIsAway(t *testing.T) {
 	if done := c.redrive(entry); len(done.Skipped) != 1 || done.Skipped[0].Reason != dlq.SourceAway {
 		t.Fatalf("without waiting: %+v", done)
 	}
-	c.OnCommands(func() { go func() { _, _ = c.SendCommands(t.Context(), deskName, "orders", c.source) }() })
-	done, err := c.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Wait: dlq.MaxWait, Actor: "ada"})
+	c.OnCommands(func([]string) { go func() { _, _ = c.SendCommands(t.Context(), deskName, "orders", c.source) }() })
+	var written dlq.Requeued
+	done, err := c.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Wait: dlq.MaxWait, Actor: "ada", Written: func(w dlq.Requeued) { written = w }})
 	if err != nil || len(done.Entries) != 1 || len(done.Asked) != 0 {
 		t.Errorf("%+v, %v", done, err)
+	}
+	if len(written.Asked) != 1 || len(written.Reaches) != 1 {
+		t.Errorf("before it answered: %+v", written)
 	}
 	if _, err := c.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Wait: dlq.MaxWait + 1, Actor: "ada"}); !errors.Is(err, dlq.ErrRequest) {
 		t.Errorf("too long: %v", err)
