@@ -55,11 +55,6 @@ func newOperators(t *testing.T) *operators {
 		values (`+aGroupedEntry+`, 'record', 'g', 'failed', 'undeliverable', now(), now(), '{}', 'orders', `+aGroup+`);
 		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, origin_topic, origin_partition, origin_offset, key_kind, payload_kind)
 		values ('l', `+anEntry+`, 'share_group', 'd', 0, 0, 'o', 0, 0, 'tombstone', 'tombstone');
-		insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot, source)
-		values (`+aSourceEntry+`, 'event', 'orders/0192aaaa-0000-7000-8000-00000000000b', 'failed', 'undeliverable', now(), now(), '{}', 'orders');
-		insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, origin_topic, origin_partition, origin_offset, key_kind, payload_kind,
-			source, source_outbox_id, event_id, episode)
-		values (`+aSourceLetter+`, `+aSourceEntry+`, 'postrider', 'd', 0, 1, 'o', 0, 0, 'tombstone', 'tombstone', 'orders', 1, '0192aaaa-0000-7000-8000-00000000000b', 1);
 		insert into postrider.dlq_operation (dlq_operation_uuid, kind, name, actor, state, scope, came_back, delivered)
 		values (`+anOperation+`, 'redrive', 'n', 'ann', 'running', '{}', 3, 2);
 		insert into postrider.dlq_comment (dlq_entry_uuid, author, author_id, text) values (`+anEntry+`, 'ann', 'key:a', 'x');
@@ -174,6 +169,12 @@ func TestNothingIsChangedPastTheAuditLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newOperators(t)
+			pgtest.Exec(t, d.owner, `
+				insert into postrider.dlq_entry (dlq_entry_uuid, subject_type, subject_id, original_state, dlq_reason, dlq_timestamp, last_occurred_at, snapshot, source)
+				values (`+aSourceEntry+`, 'event', 'orders/0192aaaa-0000-7000-8000-00000000000b', 'failed', 'undeliverable', now(), now(), '{}', 'orders');
+				insert into postrider.dlq_letter (letter_id, dlq_entry_uuid, dialect, dlq_topic, dlq_partition, dlq_offset, origin_topic, origin_partition, origin_offset, key_kind, payload_kind,
+					source, source_outbox_id, event_id, episode)
+				values (`+aSourceLetter+`, `+aSourceEntry+`, 'postrider', 'd', 0, 1, 'o', 0, 0, 'tombstone', 'tombstone', 'orders', 1, '0192aaaa-0000-7000-8000-00000000000b', 1)`)
 			login := "cli:" + d.operator.Config().User
 			right := row(c.action, c.kind, c.id)
 			before, hint := d.digest(), ""
