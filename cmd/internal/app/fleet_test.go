@@ -309,6 +309,16 @@ func TestAssign(t *testing.T) {
 	if got := assign(names[:1], []uint32{7}); got[names[0]] != 7 {
 		t.Errorf("alone: %v", got)
 	}
+	for n := range 40 {
+		for m := 1; m <= 8; m++ {
+			load := map[uint32]int{}
+			for _, p := range assign(names[:n], []uint32{3, 11, 77, 500, 4096, 77123, 1 << 20, 1 << 30}[:m]) {
+				if load[p]++; 10*m*(load[p]-1) >= 11*n { // it had its share and a tenth before this one
+					t.Fatalf("one of %d processes has %d of %d sources", m, load[p], n)
+				}
+			}
+		}
+	}
 }
 
 // A database that goes away while it is carried is named and keeps no other back, and so is a topic that is missing. When they
