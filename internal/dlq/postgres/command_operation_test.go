@@ -93,6 +93,26 @@ func TestAnOperationOfASourceThatWasSetBack(t *testing.T) {
 	c.wantItems("undone", o.UUID, "completed done 0 skipped 1 failed 0 delivered 0", "orders 2 skipped undone")
 }
 
+// TestACommandOfAnEarlierDeath: before the source hears of it, a person there redrives the event, and it dies again. The command is
+// about the death before, and does nothing.
+func TestACommandOfAnEarlierDeath(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	entry := c.dieThere(1, true)
+	c.redrive(entry)
+	mustExec(t, c.source, `select postrider.outbox_redrive($1)`, outboxID(1))
+	outboxtest.Settle(t, c.source, outboxtest.DeadLettered, outboxID(1))
+	mustExec(t, c.source, `update postrider.outbox_hold set cause = 'halted'`)
+	c.send()
+	c.wantAnswers("redrive 2 stale")
+	if got := pgtest.Value[string](t, c.source, `select concat_ws(' ', state, episode, obeyed) from postrider.outbox_exception`); got != "dead_lettered 2" {
+		t.Errorf("there the event is %s", got)
+	}
+	if acts := c.acts(1); acts != "" {
+		t.Errorf("the source did %s", acts)
+	}
+}
+
 // TestCallsAreBounded: a source is asked for so many commands, and so many bytes, in one call.
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()
