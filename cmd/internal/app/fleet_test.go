@@ -379,7 +379,7 @@ func TestSourceSleeps(t *testing.T) {
 	broker.ReadAll(t, "orders.a", 2)
 }
 
-// What a source has in hand is bounded by its own limit, of which a batch has a part.
+// What a source has in hand is bounded by its own limit. A batch has a part of it.
 func TestBytesOfASource(t *testing.T) {
 	t.Parallel()
 	broker := kafkatest.Kfake(t)
