@@ -159,7 +159,7 @@ type Investigations interface {
 type Redriver interface {
 	// Redrive claims the investigations and writes their messages into the outbox, in their order per key, in
 	// one transaction with the audit log. What comes from other sources these are asked to send, in the same transaction; then it
-	// waits a moment for their answers.
+	// calls r.Written, and waits a moment for their answers.
 	Redrive(ctx context.Context, r RedriveRequest) (Requeued, error)
 	// Preview returns what Redrive would do as things stand, and does nothing: the messages that would be skipped with
 	// their reasons, and the tasks that only a retry moves. Redrive alone finds what the outbox refuses for its content

@@ -93,8 +93,10 @@ type sender struct{ Redriver }
 func (sender) reach() []Reach {
 	return []Reach{{Topic: "orders", Messages: 1, Failed: []string{"billing"}, Again: true, Unknown: NotAsked}}
 }
-func (s sender) Redrive(context.Context, RedriveRequest) (Requeued, error) {
-	return Requeued{Reaches: s.reach()}, nil
+func (s sender) Redrive(_ context.Context, req RedriveRequest) (Requeued, error) {
+	done := Requeued{Reaches: s.reach()}
+	req.Written(done)
+	return done, nil
 }
 func (s sender) Preview(context.Context, RedriveRequest) (Requeued, error) {
 	return Requeued{Reaches: s.reach()}, nil
@@ -191,6 +193,33 @@ func TestReachingAsksSeldom(t *testing.T) {
 			time.Sleep(readersPause)
 			if look(t.Context(), r); away.asked.Load() != 2 {
 				t.Errorf("later: asked %d times in all, want 2", away.asked.Load())
+			}
+		})
+	}
+}
+
+// sourcesSender waits for sources for a time.
+type sourcesSender struct {
+	sender
+	wait time.Duration
+}
+
+func (s sourcesSender) Redrive(ctx context.Context, req RedriveRequest) (Requeued, error) {
+	done, err := s.sender.Redrive(ctx, req)
+	time.Sleep(s.wait)
+	return done, err
+}
+
+// TestReachingAsksBesideTheSources: the brokers are asked while sources are waited for, and not after that. In the bubble the longer
+// of both waits is all that passes.
+func TestReachingAsksBesideTheSources(t *testing.T) {
+	t.Parallel()
+	for _, wait := range []time.Duration{time.Second, 2500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			done, err := Reaching(sourcesSender{wait: wait}, slowReaders(2*time.Second)).Redrive(t.Context(), RedriveRequest{})
+			if took := time.Since(began); err != nil || done.Reaches[0].Unknown != "" || took != max(wait, 2*time.Second) {
+				t.Errorf("%+v, %v after %v", done, err, took)
 			}
 		})
 	}

@@ -154,10 +154,16 @@ func (r *reachingRedriver) remember(topics []string, reading Reading) []topicAns
 }
 
 func (r *reachingRedriver) Redrive(ctx context.Context, req RedriveRequest) (Requeued, error) {
-	done, err := r.Redriver.Redrive(ctx, req)
-	if err == nil {
-		r.ask(ctx, done.Reaches)
+	// The brokers are asked while sources are waited for.
+	var asking sync.WaitGroup
+	var reaches []Reach
+	req.Written = func(written Requeued) {
+		reaches = slices.Clone(written.Reaches)
+		asking.Go(func() { r.ask(ctx, reaches) })
 	}
+	done, err := r.Redriver.Redrive(ctx, req)
+	asking.Wait()
+	done.Reaches = reaches
 	return done, err
 }
 

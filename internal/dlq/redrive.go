@@ -326,6 +326,9 @@ type RedriveRequest struct {
 	Wait time.Duration
 	// Actor is who asks. Required.
 	Actor string
+	// Written, if not nil, is told once what is sent or asked for, when that is committed and before the answers of sources are
+	// waited for.
+	Written func(Requeued)
 }
 
 // Check reports why a request is invalid.

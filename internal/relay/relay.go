@@ -62,7 +62,7 @@ type Config struct {
 	// Defaults to 500ms.
 	IdlePollNotified time.Duration
 	// Rests has the relay rest while there is little to do: one statement, up to IdlePollMax after the one before, looks for
-	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax, and five
+	// all of its loops, and what is kept longer than needed goes less often. What people ask then waits up to IdlePollMax, and ten
 	// times as long where nothing waits in the outbox.
 	// Defaults to false: each loop looks for itself.
 	Rests bool
@@ -255,8 +255,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	wg.Go(func() {
 		pace := newIdle(time.Second, time.Minute, 0)
 		if r.cfg.Rests {
-			pace = newIdle(restingPurge, restingPurge, 0)
-			_ = loop.Sleep(ctx, rand.N(restingPurge)) // not all of many at once
+			pace = newIdle(restingPurge, restingPurgeMost, 0)
+			_ = loop.Sleep(ctx, rand.N(restingPurgeMost)) // not all of many at once
 		}
 		r.loop(ctx, "retention", r.purge, pace)
 	})

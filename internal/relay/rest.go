@@ -13,9 +13,11 @@ const (
 	restLongest = time.Hour
 	// fullGlance is how many glances there are to one that looks at more than the log, while nothing waits: then the relay itself
 	// leaves nothing else to do, and only people do.
-	fullGlance = 5
-	// restingPurge is the pause between two looks for rows that are kept no longer, of a relay that rests.
-	restingPurge = 10 * time.Minute
+	fullGlance = 10
+	// restingPurge is the pause between two looks for rows that are kept no longer, of a relay that rests. It grows to
+	// restingPurgeMost while there are none: each look takes a connection of its own.
+	restingPurge     = 10 * time.Minute
+	restingPurgeMost = time.Hour
 )
 
 // rest is whether a relay rests. Its loops do not look for themselves then: the reader glances at the outbox, and wakes those

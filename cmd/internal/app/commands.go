@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// commandPause is how often is looked for commands that another process wrote, with one statement for all sources.
+	// commandPause is how often is looked for commands that another process wrote, or that no person waits for, with one
+	// statement for all sources.
 	commandPause = time.Second
 	// busyFirst and busyLast bound the pauses before a source whose relay has a key in work is asked again.
 	busyFirst = 30 * time.Millisecond
@@ -28,7 +29,6 @@ const (
 type commander struct {
 	fleet    *fleet
 	redriver *dlqpostgres.Redriver
-	wake     chan struct{} // there are commands now
 
 	mu   sync.Mutex
 	desk string // its identity, that of its own outbox; empty until it was read
@@ -40,7 +40,7 @@ func (f *fleet) makeCommander() error {
 	if !a.desk() || !a.installed(migrations.PartDesk) {
 		return nil
 	}
-	c := &commander{fleet: f, wake: make(chan struct{}, 1)}
+	c := &commander{fleet: f}
 	if a.services != nil {
 		c.redriver = a.services.Redriver
 	} else {
@@ -51,15 +51,26 @@ func (f *fleet) makeCommander() error {
 		c.redriver = services.Redriver
 		c.redriver.KnowSources(a.ownersNow, a.namesNow)
 	}
-	c.redriver.OnCommands(c.wakeUp)
+	c.redriver.OnCommands(c.wake)
 	f.commander = c
 	return nil
 }
 
-func (c *commander) wakeUp() {
+// wake has those of the sources asked that this process is connected to.
+func (c *commander) wake(sources []string) {
+	connected := c.fleet.connected()
+	for _, name := range sources {
+		if w := connected[name]; w != nil {
+			w.wakeCommands()
+		}
+	}
+}
+
+// wakeCommands has the source asked.
+func (w *sourceWork) wakeCommands() {
 	select {
-	case c.wake <- struct{}{}:
-	default: // it will be
+	case w.commands <- struct{}{}:
+	default: // it is at it, and looks once more
 	}
 }
 
@@ -80,14 +91,7 @@ func (c *commander) identity(ctx context.Context) (string, error) {
 // run looks for commands until ctx ends, and has the sources asked that have some.
 func (c *commander) run(ctx context.Context) {
 	said := saidOnce{log: c.fleet.log, what: "looking for commands to sources failed; this is tried again"}
-	for ctx.Err() == nil {
-		said.note(ctx, c.pass(ctx))
-		select {
-		case <-ctx.Done():
-		case <-c.wake:
-		case <-time.After(commandPause):
-		}
-	}
+	loop.Every(ctx, commandPause, func(ctx context.Context) { said.note(ctx, c.pass(ctx)) })
 }
 
 func (c *commander) pass(ctx context.Context) error {
@@ -97,10 +101,7 @@ func (c *commander) pass(ctx context.Context) error {
 	}
 	due, err := c.redriver.SourcesDue(ctx, slices.Collect(maps.Keys(connected)))
 	for _, name := range due {
-		select {
-		case connected[name].commands <- struct{}{}:
-		default: // it is at it, and looks once more
-		}
+		connected[name].wakeCommands()
 	}
 	return err
 }
@@ -182,7 +183,9 @@ func (w *sourceWork) commandNow(ctx context.Context, k *carrier) error {
 		if sent.Answered > 0 {
 			k.wake() // an event that is back in its place goes at once
 			pause = busyFirst
-			continue
+			if sent.More || sent.Busy > 0 {
+				continue
+			}
 		}
 		if sent.Busy == 0 || pause > busyLast {
 			break

@@ -244,55 +244,6 @@ func TestSourcesComeAndGo(t *testing.T) {
 	}
 }
 
-// Two processes share the sources. When one ends, the other leads them all.
-func TestProcessesShareSources(t *testing.T) {
-	t.Parallel()
-	broker := kafkatest.Kfake(t)
-	file := newFleetFile(t, "", broker.Addrs...)
-	var lines []string
-	for i := range 6 {
-		db, _ := newSource(t)
-		name := fmt.Sprintf("source-%d", i)
-		lines = append(lines, sourceLine(name, db.URL))
-	}
-	file.write(t, lines...)
-	first := file.run(t, nil)
-	led := func(a *App) (names []string) {
-		for _, s := range a.fleet.Statuses() {
-			if s.State == SourceLeading {
-				names = append(names, s.Name)
-			}
-		}
-		return names
-	}
-	eventually(t, "one process leads all", func() (bool, string) { return len(led(first)) == 6, fmt.Sprint(first.fleet.Statuses()) })
-	c, err := file.load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := New(t.Context(), Options{Config: c, Roles: []Role{Relay}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- second.Run(ctx) }()
-	end := sync.OnceFunc(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(end)
-	eventually(t, "each process leads its share", func() (bool, string) {
-		one, two := led(first), led(second)
-		return len(one) >= 2 && len(two) >= 2 && len(one)+len(two) == 6 && !slices.ContainsFunc(one, func(n string) bool { return slices.Contains(two, n) }),
-			fmt.Sprintf("%v and %v", first.fleet.Statuses(), second.fleet.Statuses())
-	})
-	end()
-	eventually(t, "the process that is left leads all", func() (bool, string) { return len(led(first)) == 6, fmt.Sprint(first.fleet.Statuses()) })
-}
-
 // A process that is missing once has renewed its lock; one that is missing twice is gone. While the home is away nobody goes.
 func TestMembers(t *testing.T) {
 	t.Parallel()
@@ -358,6 +309,16 @@ func TestAssign(t *testing.T) {
 	if got := assign(names[:1], []uint32{7}); got[names[0]] != 7 {
 		t.Errorf("alone: %v", got)
 	}
+	for n := range 40 {
+		for m := 1; m <= 8; m++ {
+			load := map[uint32]int{}
+			for _, p := range assign(names[:n], []uint32{3, 11, 77, 500, 4096, 77123, 1 << 20, 1 << 30}[:m]) {
+				if load[p]++; 10*m*(load[p]-1) >= 11*n { // it had its share and a tenth before this one
+					t.Fatalf("one of %d processes has %d of %d sources", m, load[p], n)
+				}
+			}
+		}
+	}
 }
 
 // A database that goes away while it is carried is named and keeps no other back, and so is a topic that is missing. When they
@@ -416,6 +377,33 @@ func TestSourceSleeps(t *testing.T) {
 	pgtest.WaitFor(t, conn, `select count(*) = 0 from pg_stat_activity where datname = current_database() and application_name = 'postrider relay'`)
 	enqueue(t, conn, outbox.Message{Topic: "orders.a", Payload: []byte("while it sleeps")})
 	broker.ReadAll(t, "orders.a", 2)
+}
+
+// What a source has in hand is bounded by its own limit. A batch has a part of it.
+func TestBytesOfASource(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Kfake(t)
+	broker.CreateTopic(t, "orders.a", 1, nil)
+	orders, conn := newSource(t)
+	payload := []byte(strings.Repeat("x", 100_000))
+	for range 8 {
+		enqueue(t, conn, outbox.Message{Topic: "orders.a", Payload: payload})
+	}
+	file := newFleetFile(t, "", broker.Addrs...)
+	file.write(t, sourceLine("orders", orders.URL, "limits: {buffered_mb: 1}"))
+	a := file.run(t, nil)
+	broker.ReadAll(t, "orders.a", 8)
+	pgtest.WaitFor(t, conn, `select max(position) = 8 from postrider.outbox_receipt`)
+	// Four batches from behind holds, one that is read and one that is sent have 1 MiB together, so two events are too much for one.
+	eventually(t, "each event is a batch", func() (bool, string) {
+		_, metrics := get(t, a, "/metrics")
+		_, count, there := strings.Cut(metrics, "\npostrider_outbox_batch_events_count{source=\"orders\"} ")
+		count, _, _ = strings.Cut(count, "\n")
+		if there && count != "8" {
+			t.Fatalf("8 events of 100 kB were %s batches, and the source may have 1 MiB in hand", count)
+		}
+		return there, metrics
+	})
 }
 
 // A source that is busy in every way, with a key that is retried, a topic that is missing, dead letters and a notifier, has no

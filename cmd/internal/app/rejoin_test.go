@@ -41,15 +41,14 @@ func TestARestoredSourceIsNotCarried(t *testing.T) {
 	receipts := pgtest.Value[int64](t, backupConn, `select max(number) from postrider.outbox_receipt`)
 	orders.Replace(t, backup)
 
-	waitStates(t, a, map[string]SourceState{"orders": SourceRefused})
-	eventually(t, "it is refused because it was set back", func() (bool, string) {
-		s := a.fleet.Statuses()[0]
-		return s.Reason == string(dlq.StopRewound), fmt.Sprint(s)
-	})
 	restored := orders.Conn(t)
-	if n := pgtest.Value[int64](t, restored, `select max(number) from postrider.outbox_receipt`); n != receipts {
-		t.Errorf("a relay has written receipts up to %d, the backup has %d", n, receipts)
-	}
+	eventually(t, "it is refused because it was set back", func() (bool, string) {
+		if n := pgtest.Value[int64](t, restored, `select max(number) from postrider.outbox_receipt`); n != receipts {
+			t.Fatalf("a relay has written receipts up to %d, the backup has %d", n, receipts)
+		}
+		s := a.fleet.Statuses()[0]
+		return s.State == SourceRefused && s.Reason == string(dlq.StopRewound), fmt.Sprint(s)
+	})
 	c, err := file.load()
 	if err != nil {
 		t.Fatal(err)

@@ -124,6 +124,18 @@ func TestSourceMistakes(t *testing.T) {
 	if _, err := Load(From{File: filepath.Join(folder, "f.yaml")}); err == nil || !strings.Contains(err.Error(), "nowhere cannot be read") {
 		t.Errorf("a folder that is missing: %v", err)
 	}
+	files := map[string]string{"f.yaml": "sources_dir: more\n"}
+	for n := range mostSources + 1 {
+		files[fmt.Sprintf("more/%d", n)] = fmt.Sprintf(`{name: s%d, url: "postgres://u@db/x%d", topics: {allow: [a]}}`, n, n)
+	}
+	folder = writeFiles(t, files)
+	if _, err := Load(From{File: filepath.Join(folder, "f.yaml")}); err == nil || !strings.Contains(err.Error(), "there are 501 sources; one installation has at most 500") {
+		t.Errorf("too many: %v", err)
+	}
+	folder = writeFiles(t, map[string]string{"f.yaml": "sources_dir: more\n", "more/half-written": "\n"})
+	if _, err := Load(From{File: filepath.Join(folder, "f.yaml")}); err == nil || !strings.Contains(err.Error(), "the file is empty") {
+		t.Errorf("an empty file: %v", err)
+	}
 }
 
 // TestPathsInTheFileAreRelativeToIt, wherever the process was started. Those of the environment are relative to where it was.

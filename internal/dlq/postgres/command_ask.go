@@ -101,14 +101,14 @@ func skipAway(ctx context.Context, tx pgx.Tx, p *dlq.RedrivePlan) error {
 	})
 }
 
-// awaitCommands has commands sent that were committed, and waits for their answers.
-func (r *Redriver) awaitCommands(ctx context.Context, wait time.Duration, commands []uuid.UUID, done *dlq.Requeued) {
+// awaitCommands has commands sent to these sources that were committed, and waits for their answers.
+func (r *Redriver) awaitCommands(ctx context.Context, wait time.Duration, sources []string, commands []uuid.UUID, done *dlq.Requeued) {
 	if len(commands) == 0 {
 		return
 	}
 	noted := r.noted.next()
 	if r.commanded != nil {
-		r.commanded()
+		r.commanded(sources)
 	}
 	r.awaitAnswers(ctx, wait, commands, noted, done)
 }

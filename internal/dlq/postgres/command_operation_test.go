@@ -92,3 +92,44 @@ func TestAnOperationOfASourceThatWasSetBack(t *testing.T) {
 	c.rejoin()
 	c.wantItems("undone", o.UUID, "completed done 0 skipped 1 failed 0 delivered 0", "orders 2 skipped undone")
 }
+
+// TestACommandOfAnEarlierDeath: before the source hears of it, a person there redrives the event, and it dies again. The command is
+// about the death before, and does nothing.
+func TestACommandOfAnEarlierDeath(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	entry := c.dieThere(1, true)
+	c.redrive(entry)
+	mustExec(t, c.source, `select postrider.outbox_redrive($1)`, outboxID(1))
+	outboxtest.Settle(t, c.source, outboxtest.DeadLettered, outboxID(1))
+	mustExec(t, c.source, `update postrider.outbox_hold set cause = 'halted'`)
+	c.send()
+	c.wantAnswers("redrive 2 stale")
+	if got := pgtest.Value[string](t, c.source, `select concat_ws(' ', state, episode, obeyed) from postrider.outbox_exception`); got != "dead_lettered 2" {
+		t.Errorf("there the event is %s", got)
+	}
+	if acts := c.acts(1); acts != "" {
+		t.Errorf("the source did %s", acts)
+	}
+}
+
+// TestCallsAreBounded: a source is asked for so many commands, and so many bytes, in one call.
+func TestCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
+		select 'orders', 'close', gen_random_uuid(), n, gen_random_uuid(), 1, 'ada' from generate_series(1, 501) n`)
+	for _, want := range []int{500, 1, 0} {
+		if sent := c.send(); sent.Answered != want || sent.Busy != 0 {
+			t.Errorf("%+v, want %d answers", sent, want)
+		}
+	}
+	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor, request)
+		select 'orders', 'close', gen_random_uuid(), n, gen_random_uuid(), 1, 'ada', jsonb_build_object('large', (select string_agg(md5(n::text || i), '') from generate_series(1, 100000) i))
+		from generate_series(1, 3) n`)
+	for _, want := range []int{2, 1, 0} { // of 3 MB each
+		if sent := c.send(); sent.Answered != want {
+			t.Errorf("%+v, want %d answers", sent, want)
+		}
+	}
+}

@@ -26,10 +26,12 @@ const (
 
 // SentCommands says what became of a call of SendCommands.
 type SentCommands struct {
-	// Answered is how many commands the source answered. Where it is not 0, there may be others.
+	// Answered is how many commands the source answered.
 	Answered int
 	// Busy is how many it is to be asked again in a moment.
 	Busy int
+	// More says that the call was full: there may be others.
+	More bool
 }
 
 // SendCommands sends a source the commands that it has not answered, in their order, and notes what it answers. desk is the
@@ -53,7 +55,8 @@ func (r *Redriver) SendCommands(ctx context.Context, desk, source string, databa
 	if err != nil {
 		return sent, fmt.Errorf("source %s: %w", source, err)
 	}
-	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error { return noteAnswers(ctx, tx, c, answers) })
+	// If it is lost, the source is asked again, and answers the same.
+	err = transact(ctx, r.pool, unhurried, func(tx pgx.Tx) error { return noteAnswers(ctx, tx, c, answers) })
 	if err != nil {
 		return sent, err
 	}
@@ -63,7 +66,7 @@ func (r *Redriver) SendCommands(ctx context.Context, desk, source string, databa
 			sent.Busy++
 		}
 	}
-	sent.Answered = len(answers) - sent.Busy
+	sent.Answered, sent.More = len(answers)-sent.Busy, c.full()
 	return sent, nil
 }
 
@@ -73,6 +76,15 @@ type call struct {
 	// number is drawn for it; answered is the highest number whose answers were noted before.
 	number, answered int64
 	commands         []string
+}
+
+// full reports whether the call may have had no room for others. What fills commandBytes is counted compressed.
+func (c call) full() bool {
+	bytes := 0
+	for _, text := range c.commands {
+		bytes += len(text)
+	}
+	return len(c.commands) == commandsAtOnce || bytes >= commandBytes/2
 }
 
 // draw draws the number of a call, and reads what it is to send. Without commands no number is drawn.

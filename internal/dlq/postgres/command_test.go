@@ -252,7 +252,7 @@ func TestWhatASourceRefuses(t *testing.T) {
 	c.patience, c.pause = time.Minute, time.Hour // the one that notes an answer says so
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	c.OnCommands(func() { go func() { _, _ = c.SendCommands(ctx, deskName, "orders", c.source) }() })
+	c.OnCommands(func([]string) { go func() { _, _ = c.SendCommands(ctx, deskName, "orders", c.source) }() })
 	halting, behind := c.dieThere(1, true), c.dieThere(8, false)
 	moved := c.dieThere(2, false)
 	mustExec(t, c.source, `update postrider.outbox_exception set episode = 2 where id = $1`, outboxID(2))

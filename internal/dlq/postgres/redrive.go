@@ -87,8 +87,8 @@ type Redriver struct {
 	follow redriveCursor
 	// followed is that for each other source, by its name.
 	followed sync.Map
-	// commanded is called when commands were written.
-	commanded func()
+	// commanded is told the sources for which commands were written.
+	commanded func(sources []string)
 	// patience is how long a request waits for what sources answer.
 	patience time.Duration
 	// pause is the first pause between two looks for it, and noted rings when this process has noted answers.
@@ -111,8 +111,8 @@ func NewRedriver(cfg RedriverConfig) (*Redriver, error) {
 		tracer: tracerOf(cfg.TracerProvider), patience: answerPatience, pause: answerPause}, nil
 }
 
-// OnCommands has f called whenever a person's request has written commands for sources. It is called before the first request.
-func (r *Redriver) OnCommands(f func()) { r.commanded = f }
+// OnCommands has f told the sources for which a person's request has written commands. It is called before the first request.
+func (r *Redriver) OnCommands(f func(sources []string)) { r.commanded = f }
 
 // KnowSources replaces RedriverConfig.Owners and Named, where the sources may change. It is called before the first request.
 func (r *Redriver) KnowSources(owners func(topic string) []string, named func(source string) bool) {
@@ -130,6 +130,7 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 	var done dlq.Requeued
 	var span redriveSpan
 	var commands []uuid.UUID
+	var sources []string
 	ctx = span.begin(ctx, r.tracer, len(req.Entries), req.Target, req.Operation)
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
 		locked, err := lockEntries(ctx, tx, redriveLock, req.Entries)
@@ -152,7 +153,8 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if err := span.treated(ctx, tx, plan.Sent()); err != nil {
 			return err
 		}
-		if done = plan.Result(); len(done.Entries) == 0 {
+		done, sources = plan.Result(), plan.Sources()
+		if len(done.Entries) == 0 {
 			return nil
 		}
 		if done.Stopped, err = stoppedTasks(ctx, tx, column(plan.Sent(), func(c *dlq.Candidate) uuid.UUID { return c.Task })); err != nil {
@@ -162,14 +164,17 @@ func (r *Redriver) Redrive(ctx context.Context, req dlq.RedriveRequest) (dlq.Req
 		if len(done.Entries) == 1 {
 			id = done.Entries[0].String()
 		}
-		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, plan.Sources(), auditEvents(map[string]any{
+		return r.audit.Audit(ctx, tx, req.Actor, "dlq.requeue", "entry", id, sources, auditEvents(map[string]any{
 			"entries": done.Entries, "skipped": len(done.Skipped), "target": req.Target, "edited": req.Edit != nil || req.Repair != nil}, plan.InPlace()))
 	})
 	span.end(err)
 	if err != nil {
 		return dlq.Requeued{}, err
 	}
-	r.awaitCommands(waiting, req.Wait, commands, &done)
+	if req.Written != nil {
+		req.Written(done)
+	}
+	r.awaitCommands(waiting, req.Wait, sources, commands, &done)
 	return done, nil
 }
 

@@ -21,6 +21,7 @@ func (r *Redriver) Release(ctx context.Context, req dlq.ReleaseRequest) (dlq.Req
 	defer cancel()
 	var done dlq.Requeued
 	var commands []uuid.UUID
+	var sources []string
 	err := transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
 		locked, err := lockEntries(ctx, tx, redriveLock, req.Entries)
 		if err != nil {
@@ -41,7 +42,7 @@ func (r *Redriver) Release(ctx context.Context, req dlq.ReleaseRequest) (dlq.Req
 		if commands, err = askToRelease(ctx, tx, plan); err != nil {
 			return err
 		}
-		done = plan.Result()
+		done, sources = plan.Result(), plan.Sources()
 		done.Reaches = nil // nothing is sent
 		if len(done.Entries) == 0 {
 			return nil
@@ -50,13 +51,13 @@ func (r *Redriver) Release(ctx context.Context, req dlq.ReleaseRequest) (dlq.Req
 		if len(done.Entries) == 1 {
 			id = done.Entries[0].String()
 		}
-		return r.audit.Audit(ctx, tx, req.Actor, "outbox.release", "entry", id, plan.Sources(),
+		return r.audit.Audit(ctx, tx, req.Actor, "outbox.release", "entry", id, sources,
 			auditEvents(map[string]any{"entries": done.Entries, "skipped": len(done.Skipped)}, events))
 	})
 	if err != nil {
 		return dlq.Requeued{}, err
 	}
-	r.awaitCommands(waiting, req.Wait, commands, &done)
+	r.awaitCommands(waiting, req.Wait, sources, commands, &done)
 	return done, nil
 }
 

@@ -69,7 +69,7 @@ func TestAKeyIsLetGo(t *testing.T) {
 		t.Errorf("again: %q", got)
 	}
 	c.patience = 5 * time.Second
-	c.OnCommands(func() { go func() { _, _ = c.SendCommands(t.Context(), deskName, "orders", c.source) }() })
+	c.OnCommands(func([]string) { go func() { _, _ = c.SendCommands(t.Context(), deskName, "orders", c.source) }() })
 	if done := c.release(there); len(done.Entries)+len(done.Asked) != 0 || !slices.Equal(reasons(done), []dlq.SkipReason{dlq.NoKey}) {
 		t.Errorf("again, there: %+v", done)
 	}

@@ -110,21 +110,19 @@ func (k knownSource) judge(now sourceNow) (reason dlq.StopReason, detail string)
 func (r *Redriver) known(ctx context.Context, source string) (k knownSource, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, sourceRead, source).Scan(&k.id, &k.answered, &k.receipt, &k.drawn, &k.stopped, &k.stoppedAt, &k.forgottenAt)
-		if errors.Is(err, pgx.ErrNoRows) {
-			k, err = knownSource{}, nil
-		}
-		return translate("read what is known of a source", err)
-	})
-	return k, err
+	err = r.pool.QueryRow(ctx, sourceRead, source).Scan(&k.id, &k.answered, &k.receipt, &k.drawn, &k.stopped, &k.stoppedAt, &k.forgottenAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return knownSource{}, nil
+	}
+	return k, translate("read what is known of a source", err)
 }
 
-// noteSource writes what the source says of itself, and returns how many calls the desk has drawn.
+// noteSource writes what the source says of itself, and returns how many calls the desk has drawn. A note that is lost makes the desk
+// know less of the source, as if it had not looked.
 func (r *Redriver) noteSource(ctx context.Context, source string, now sourceNow) (drawn int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	err = transact(ctx, r.pool, steady, func(tx pgx.Tx) error {
+	err = transact(ctx, r.pool, unhurried, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sourceNote, source, now.id, now.receipt); err != nil {
 			return translate("note what is known of a source", err)
 		}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -386,6 +387,44 @@ func TestAForgottenSource(t *testing.T) {
 	c.wantAnswers("redrive 2 in_place", "redrive 3 abandoned", "close 4 abandoned", "redrive 3 new")
 }
 
+// TestForgettingWaitsForWhoAsks: a source is forgotten while its commands are being written. None is left without an answer.
+func TestForgettingWaitsForWhoAsks(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil { // the desk knows it from then on
+		t.Fatal(err)
+	}
+	letter := func(n int) string { return "orders/event:" + dlqtest.EventID(n).String() + ":1" }
+	for n, ask := range map[int]string{
+		1: `select * from postrider.dlq_ask_source(null, 'ada', array[$1::uuid], array[$2], array[gen_random_uuid()], '{orders}', '{false}', '{"{}"}')`,
+		2: `select * from postrider.dlq_ask_release('ada', array[$1::uuid], array[$2])`,
+	} {
+		entry := c.dieThere(n, true)
+		tx, err := c.subject.pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // after a commit nothing is left
+		if _, err := tx.Exec(t.Context(), ask, entry, letter(n)); err != nil {
+			t.Fatal(err)
+		}
+		forgotten := make(chan error, 1)
+		go func() { _, err := c.ForgetSource(t.Context(), "orders", "ada"); forgotten <- err }()
+		pgtest.WaitFor(t, c.subject.pool, `select exists (select from postrider.dlq_source where forgotten_at is not null)
+			or exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-forgotten; err != nil {
+			t.Fatal(err)
+		}
+		if n := c.count(`select count(*) from postrider.dlq_command where answered_at is null`); n != 0 {
+			t.Errorf("%d commands wait for a source that is gone: %s", n, ask)
+		}
+		mustExec(t, c.subject.pool, `update postrider.dlq_source set forgotten_at = null`)
+	}
+}
+
 // TestWaitingForASourceThatIsAway: who waits has it asked, and hears what it answers when it is back.
 func TestWaitingForASourceThatIsAway(t *testing.T) {
 	t.Parallel()
@@ -396,10 +435,14 @@ func TestWaitingForASourceThatIsAway(t *testing.T) {
 	if done := c.redrive(entry); len(done.Skipped) != 1 || done.Skipped[0].Reason != dlq.SourceAway {
 		t.Fatalf("without waiting: %+v", done)
 	}
-	c.OnCommands(func() { go func() { _, _ = c.SendCommands(t.Context(), deskName, "orders", c.source) }() })
-	done, err := c.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Wait: dlq.MaxWait, Actor: "ada"})
+	c.OnCommands(func([]string) { go func() { _, _ = c.SendCommands(t.Context(), deskName, "orders", c.source) }() })
+	var written dlq.Requeued
+	done, err := c.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Wait: dlq.MaxWait, Actor: "ada", Written: func(w dlq.Requeued) { written = w }})
 	if err != nil || len(done.Entries) != 1 || len(done.Asked) != 0 {
 		t.Errorf("%+v, %v", done, err)
+	}
+	if len(written.Asked) != 1 || len(written.Reaches) != 1 {
+		t.Errorf("before it answered: %+v", written)
 	}
 	if _, err := c.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{entry}, Wait: dlq.MaxWait + 1, Actor: "ada"}); !errors.Is(err, dlq.ErrRequest) {
 		t.Errorf("too long: %v", err)

@@ -14,6 +14,10 @@ const steady = begin + "; set local jit = off; " + byKeys
 // After a bulk load the planner knows nothing of the new rows, and would rather read whole tables.
 const byKeys = "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off"
 
+// unhurried is steady for what need not outlive a crash of this server, because the next look finds it out again: its commit waits for
+// no disk.
+const unhurried = steady + "; set local synchronous_commit = off"
+
 // attempts is how often a transaction is tried at most when others get in its way.
 const attempts = 5
 

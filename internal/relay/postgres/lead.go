@@ -71,7 +71,10 @@ func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, er
 		d.letGo(conn)
 		return nil, err
 	}
-	if err := d.begin(bounded); err != nil {
+	// A relay that is told to stop here would leave a term behind that it does not hand over.
+	beginning, cancelBeginning := context.WithTimeout(context.WithoutCancel(ctx), leadTimeout)
+	defer cancelBeginning()
+	if err := d.begin(beginning); err != nil {
 		d.letGo(conn)
 		return nil, fmt.Errorf("begin a term: %w", err)
 	}

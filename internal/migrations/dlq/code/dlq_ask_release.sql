@@ -10,12 +10,15 @@ begin
     end if;
     perform postrider.access_owe('{outbox.release}', 'entry', p_entries::text[]);
     -- A source that is forgotten meanwhile is waited for: it leaves no command behind.
-    perform from postrider.dlq_source s order by s.source for key share;
+    perform from postrider.dlq_source s
+    where s.source = any (array(select l.source from unnest(p_letter_ids) as w(id)
+                                cross join lateral (select l.source from postrider.dlq_letter l where l.letter_id = w.id limit 1) l))
+    order by s.source for key share;
     -- Which event it is the stored letter says, and not the caller; as in dlq_ask_source.
     for entry, asked in
     with given as materialized (
         select w.place, w.entry, l.source, l.source_outbox_id, l.event_id, l.episode,
-               coalesce(e.resolution_status = 'pending' and e.subject_type = 'event' and l.dlq_entry_uuid = w.entry and l.source = e.source and l.source <> 'main'
+               coalesce(e.resolution_status = 'pending' and e.subject_type = 'event' and l.dlq_entry_uuid = w.entry and l.source = e.source
                         and num_nulls(l.source_outbox_id, l.event_id, l.episode) = 0
                         and (select s.forgotten_at from postrider.dlq_source s where s.source = l.source) is null, false) as askable
         from unnest(p_entries, p_letter_ids) with ordinality as w(entry, letter_id, place)

@@ -9,12 +9,15 @@ begin
     end if;
     perform postrider.access_owe('{dlq.requeue}', 'entry', p_entries::text[]);
     -- A source that is forgotten meanwhile is waited for: it leaves no command behind.
-    perform from postrider.dlq_source s order by s.source for key share;
+    perform from postrider.dlq_source s
+    where s.source = any (array(select l.source from unnest(p_letter_ids) as w(id)
+                                cross join lateral (select l.source from postrider.dlq_letter l where l.letter_id = w.id limit 1) l))
+    order by s.source for key share;
     -- Each thing is looked up by its key, as dlq_redrive_letters does. Which event it is the stored letter says, and not the caller.
     for entry, command in
     with given as materialized (
         select w.*, n.generation, n.redrive_id, l.source, l.source_outbox_id, l.old_event, l.episode, l.payload_kind, l.key_kind, l.invalid,
-               coalesce(e.resolution_status = 'pending' and e.subject_type = 'event' and l.dlq_entry_uuid = w.entry and l.source = e.source and l.source <> 'main'
+               coalesce(e.resolution_status = 'pending' and e.subject_type = 'event' and l.dlq_entry_uuid = w.entry and l.source = e.source
                         and num_nulls(l.source_outbox_id, l.old_event, l.episode) = 0
                         and (select s.forgotten_at from postrider.dlq_source s where s.source = l.source) is null
                         and (r.generation is null or r.outcome in ('delivered', 'unknown')
