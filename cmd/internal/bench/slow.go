@@ -15,10 +15,7 @@ func slowAnswers(ctx context.Context, r *rig, b *broker, t *table) error {
 	poller := rates(all[len(all)-1])
 	for i, s := range sides {
 		name, settings := s.title()
-		cells := []cell{{Name: "events/s", Runs: rates(all[i])}}
-		if i < len(all)-1 {
-			cells = append(cells, cell{Name: "times " + pollerSide.name, Runs: paired(rates(all[i]), poller)})
-		}
+		cells := []cell{{Name: "events/s", Runs: rates(all[i])}, {Name: "times " + pollerSide.name, Runs: paired(rates(all[i]), poller)}}
 		cells = append(cells, cell{Name: "10 % to 90 %", Runs: pick(all[i], func(s drainSample) float64 { return s.middle })},
 			cell{Name: "peak MiB", Runs: pick(all[i], func(s drainSample) float64 { return s.peakMemory })})
 		t.add(b, name, settings, append(cells, contentCells(pick(all[i], func(s drainSample) contents { return s.contents }))...)...)
