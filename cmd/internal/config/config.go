@@ -47,7 +47,7 @@ type Config struct {
 	// SourcesDir is a folder with one file for each further source. Only the file can give it. Defaults to "".
 	SourcesDir string
 
-	origins map[string]string // where the value of each key came from
+	origins map[string]origin // where the value of each key came from
 }
 
 // Database is the section database.
