@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/postrider/postrider/internal/relay"
@@ -39,5 +40,22 @@ func TestDeepPages(t *testing.T) {
 	f.done(err)
 	if n := len(page.Events); n != 10 || !page.More { // 400 × (0 + … + 9), and the keys
 		t.Errorf("a page of 20000 bytes has %d events, more: %v", n, page.More)
+	}
+}
+
+// TestGapsAndLogAreReadAlike: the statement that reads a page says twice what it takes of a row, for gaps and for what is behind
+// the position.
+func TestGapsAndLogAreReadAlike(t *testing.T) {
+	t.Parallel()
+	var columns []string
+	for _, half := range strings.Split(logRead, "union all\n(select ")[1:] {
+		list, _, found := strings.Cut(half, "\n from ")
+		if !found {
+			t.Fatalf("it reads from no table:\n%s", half)
+		}
+		columns = append(columns, strings.Join(strings.Fields(list), " "))
+	}
+	if len(columns) != 2 || columns[0] != columns[1] || !strings.HasPrefix(columns[0], "e.id, e.event_id, ") {
+		t.Errorf("gaps and log are not read alike:\n%s", strings.Join(columns, "\n"))
 	}
 }
