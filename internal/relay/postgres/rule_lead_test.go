@@ -31,6 +31,11 @@ func (f *fixture) leads(s *Store) bool {
 func (f *fixture) session(d *leadership, before int) (pid int) {
 	f.Helper()
 	for pid == 0 {
+		select {
+		case <-d.lost:
+			f.Fatal("the term is over")
+		default:
+		}
 		pid = value[int](f, `select coalesce((select pid from pg_locks where locktype = 'advisory' and objsubid = 1 and granted and mode = 'ShareLock'
 			and (classid::bigint << 32 | objid::bigint) = $1 and pid <> $2 and database = (select oid from pg_database where datname = current_database()) limit 1), 0)`,
 			d.nonce, before)
@@ -181,7 +186,7 @@ func TestRule6RenewalKeepsNoVacuumBack(t *testing.T) {
 	// A session that was cut off while it took over is gone a moment later.
 	f.waitFor(`select not exists (select from pg_locks where locktype = 'advisory' and objsubid = 2 and classid = $1
 		and database = (select oid from pg_database where datname = current_database()))`, lockClass)
-	f.store.renewEach, f.store.silence = time.Second, 200*time.Millisecond // pings come often
+	f.store.renewEach, f.store.askEach = time.Second, 50*time.Millisecond // pings come often
 	d, pid = f.lead(), 0
 	for range 2 {
 		pid = f.session(d, pid)
