@@ -28,40 +28,49 @@ fi
 
 # A package that has goroutines, channels, locks or atomic values runs under the race detector, which takes five times the
 # processor; so do the runs of the relay as a whole, and replay, whose client calls it from goroutines. The others cannot race.
-# Not under it, though they have some: programs and their tests from outside (plain), which have little; of the console the tests of
-# its streams and figures are under it; the soaks are in `make soak`, and what they run is in internal/relay/relaytest and
-# cmd/internal/app as well.
-plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|console|doctor|monitoring|packaging|interop|e2e|soak)(/|$)|examples/|internal/migrations$'
+# Of some the tests that reach what runs side by side are under it (partly), and all run without it; of the domain's model each
+# rapid test makes fewer checks under it. Not under it, though they have some: programs and their tests from outside (plain), which
+# have little; the soaks are in `make soak`, and what they run is in internal/relay/relaytest and cmd/internal/app as well.
+plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|doctor|monitoring|packaging|interop|e2e|soak)(/|$)|examples/|internal/(migrations|testenv/kafkajars)$'
+partly="cmd/internal/console=Silent|Hears|ALivePage|AnOpenPage|TwoPeople|ASession|TheDatabase
+cmd/internal/httpapi=Limits|Limited|Idempotency|IsShared|WhoAsked|WhoWaits|WhoWaited|KeepsNobody|AskedOnce|Readiness|Stop|SlowRequests|GoesAway
+internal/dlq/postgres=Command|Together|Redrive|Operation|Follow|Deadlock|TwoOperators"
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
 others=$(grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$" <<<"$packages")
 rest=$(for p in $(grep -Ev "$plain" <<<"$others"); do
-	dir=.${p#github.com/postrider/postrider}
-	if ls "$dir"/*.go | grep -v '_test\.go$' | xargs -r grep -qE '\bgo (func|[a-zA-Z.]+\()|\.Go\(|\bchan |\b(sync|atomic)\.' ||
+	dir=${p#github.com/postrider/postrider/}
+	grep -q "^$dir=" <<<"$partly" && continue
+	if ls "./$dir"/*.go | grep -v '_test\.go$' | xargs -r grep -qE '\bgo (func|[a-zA-Z.]+\()|\.Go\(|\bchan |\b(sync|atomic)\.' ||
 		[[ $dir =~ relaytest|internal/replay/kafka ]]; then echo "$p"; fi
 done)
 # The longest first, so that none is left to run alone in the end.
-longest="internal/relay/relaytest internal/dlq/postgres cmd/internal/app cmd/internal/httpapi internal/relay/postgres internal/relay/kafka"
-longest_plain="cmd/internal/bench cmd/internal/console cmd/internal/soak internal/tasks/postgres cmd/internal/adopt cmd/internal/monitoring cmd/internal/packaging examples/java examples/orders cmd/internal/e2e"
+longest="internal/relay/relaytest cmd/internal/app internal/relay/postgres internal/relay/kafka"
+longest_plain="cmd/internal/console cmd/internal/bench cmd/internal/soak internal/dlq/postgres cmd/internal/httpapi internal/tasks/postgres cmd/internal/adopt cmd/internal/monitoring cmd/internal/packaging examples/java examples/orders cmd/internal/e2e"
 here() { printf './%s ' "$@"; }
-export domain="$race $(here $covered)"
+export domain="$(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"
-export streams="$race -run Silent|Hears|ALivePage|AnOpenPage|TwoPeople|ASession|TheDatabase ./cmd/internal/console"
+export model="./internal/relay -rapid.checks=20"
+export partly race
 export unraced="$(here $longest_plain) $(grep -vxF "$rest" <<<"$others" | xargs)"
-# Twice as many tests at once as cores, and a package more than cores, because many wait for timeouts.
+# Twice as many tests at once as cores, and twice as many packages in all, because many wait for timeouts.
 # `make verify` vets; what a debugger needs (-w leaves it out) is a third of linking.
 cores=$(getconf _NPROCESSORS_ONLN)
-export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores)) -p $((cores + 1))"
+export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores)) -p $cores"
 # Compiled first: the tests wait for real clocks, and a compiler beside them takes both cores for minutes.
-go list -export -test -deps $(xargs <<<"$raced ./cmd/internal/console") >/dev/null && go list -export -test -deps $(xargs <<<"$unraced") >/dev/null || exit 1
-# The domain has one long package, which leaves a core free: it runs beside the programs, and is printed after them.
+go list -export -test -deps $(xargs <<<"$raced ./internal/relay $(sed 's|^|./|; s|=.*||' <<<"$partly")") >/dev/null && go list -export -test -deps $(xargs <<<"$unraced $domain") >/dev/null || exit 1
+# Two at a time, so that no long package runs alone; the second is printed behind the first.
 go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
+	go test $options $unraced >coverage/unraced.log 2>&1 &
 	go test $options $raced; first=$?
-	{ go test $options -p 1 -cover $domain && go test $options $streams; } >coverage/domain.log 2>&1 &
-	go test $options $unraced; second=$?
-	wait $!; third=$?
-	cat coverage/domain.log
-	[ $first -eq 0 ] && [ $second -eq 0 ] && [ $third -eq 0 ]' 2>&1 | tee "$log"
+	if [ -n "$race" ]; then
+		go test $options $race $model || first=1
+		while IFS== read -r dir tests; do go test $options $race -run "$tests" "./$dir" </dev/null || first=1; done <<<"$partly"
+	fi
+	go test $options -cover $domain || first=1
+	wait $!; second=$?
+	cat coverage/unraced.log
+	[ $first -eq 0 ] && [ $second -eq 0 ]' 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
 failed=""

@@ -10,7 +10,7 @@ import (
 // traceOf returns the headers of a trace's context that is given as the text of java.util.Properties; none where the text has
 // no traceparent that can be read.
 func traceOf(text string) []message.Header {
-	properties := readProperties(text)
+	properties := ReadProperties(text)
 	hs := []message.Header{{Name: "traceparent", Value: []byte(properties["traceparent"])}}
 	if tracecontext.ID(hs) == "" {
 		return nil
@@ -21,10 +21,11 @@ func traceOf(text string) []message.Header {
 	return hs
 }
 
-// readProperties reads the format of java.util.Properties.
-func readProperties(text string) map[string]string {
+// ReadProperties reads the format of java.util.Properties: # and ! begin comments, a line that ends in a backslash goes on, and
+// =, : or white space end a name.
+func ReadProperties(text string) map[string]string {
 	properties := map[string]string{}
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := strings.TrimLeft(lines[i], " \t\f")
 		if line == "" || line[0] == '#' || line[0] == '!' {

@@ -127,25 +127,28 @@ func defaultType(c Converter, name string) Type {
 	return t
 }
 
-// String shows the rule in one line, in the form of the settings.
-func (r *Rule) String() string {
-	keys := []string{"key: " + string(r.Key), "value: " + string(r.Value)}
-	add := func(use bool, text string) {
+// Settings are the rule's settings in YAML, one a line, without defaults.
+func (r *Rule) Settings() []string {
+	lines := []string{"key: " + string(r.Key), "value: " + string(r.Value)}
+	add := func(use bool, format string, args ...any) {
 		if use {
-			keys = append(keys, text)
+			lines = append(lines, fmt.Sprintf(format, args...))
 		}
 	}
-	add(r.KeyType != defaultType(r.Key, "string"), fmt.Sprintf("key_type: %s", r.KeyType))
-	add(r.ValueType != defaultType(r.Value, "json?"), fmt.Sprintf("value_type: %s", r.ValueType))
+	add(r.KeyType != defaultType(r.Key, "string"), "key_type: %s", r.KeyType.setting())
+	add(r.ValueType != defaultType(r.Value, "json?"), "value_type: %s", r.ValueType.setting())
 	add(r.Expand, "expand: true")
 	add(r.NullFields == OptionalBytes, "null_fields: optional_bytes")
 	add(r.EmptyArrays == OptionalString, "empty_arrays: optional_string")
 	add(r.Tombstones, "tombstones: true")
 	var fields []string
 	for _, f := range r.Envelope {
-		fields = append(fields, fmt.Sprintf("{name: %s, type: %s}", f.Name, f.Type))
+		fields = append(fields, fmt.Sprintf("{name: %q, type: %s}", f.Name, f.Type.setting()))
 	}
-	add(len(fields) > 0, "envelope: ["+strings.Join(fields, ", ")+"]")
-	add(r.SchemaName != "", "schema_name: "+r.SchemaName)
-	return "{" + strings.Join(keys, ", ") + "}"
+	add(len(fields) > 0, "envelope: [%s]", strings.Join(fields, ", "))
+	add(r.SchemaName != "", "schema_name: %q", r.SchemaName)
+	return lines
 }
+
+// String shows the settings in one line of YAML.
+func (r *Rule) String() string { return "{" + strings.Join(r.Settings(), ", ") + "}" }

@@ -82,6 +82,14 @@ func (t Type) Schema() string { return t.schema }
 // String is the type as the settings have it.
 func (t Type) String() string { return t.name }
 
+// setting is the type in YAML, in quotes where a list or an object of YAML would read it otherwise.
+func (t Type) setting() string {
+	if strings.ContainsAny(t.name, `{?`) {
+		return strconv.Quote(t.name)
+	}
+	return t.name
+}
+
 // appendText appends the value of a column, given as text or bytes, as JsonConverter writes it. differs says that Debezium
 // would write nothing: the value is null, and the column may not be.
 func (t Type) appendText(to, value []byte) (out []byte, differs string, err error) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -100,6 +101,21 @@ func TestLargePayloads(t *testing.T) {
 		}
 		if c.large && !c.schemas && string(rec.Value) != c.payload {
 			t.Errorf("%s: %d bytes were sent, want the payload", what, len(rec.Value))
+		}
+	}
+}
+
+// TestProperties: as java.util.Properties reads them.
+func TestProperties(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]map[string]string{
+		`a\=b\:c\ d = \t\\e\nf` + "\nlast\\":        {"a=b:c d": "\t\\e\nf", "last": ""},
+		"# c\r\n!d\n\n x = 1\ry:2\nz 3\nempty":      {"x": "1", "y": "2", "z": "3", "empty": ""},
+		"a=1\\\n   2\\\n#3\nb=4":                    {"a": "12#3", "b": "4"},
+		"a=1\\\n\nb=2\\\\\nc=\\u00e9\\ud83d\\ude00": {"a": "1", "b": `2\`, "c": "é😀"}, // an empty line ends what goes on
+	} {
+		if got := ReadProperties(text); !maps.Equal(got, want) {
+			t.Errorf("%q is %q, and should be %q", text, got, want)
 		}
 	}
 }

@@ -255,7 +255,11 @@ func TestPartitionedTables(t *testing.T) {
 func TestTopicsAreThoseOfTheRouter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ regex, replacement, field, want string }{
-		{adopt.DefaultRouteRegex, adopt.DefaultRouteReplacement, "Order", "outbox.event.Order"},
+		{debezium(t).Route.Regex, debezium(t).Route.Replacement, "Order", "outbox.event.Order"},
+		{"(.)(.*)", "x$12", "ab", "xa2"}, // there is no group 12
+		{"Ord", "x", "Order", "Order"},
+		{"(.*)", "events.$0", "a", "events.a"},
+		{`([a-z]*)`, `a\\b$1`, "c", `a\bc`},
 		{`(?<a>[a-z]+)-(\d+)`, "${a}.$2", "order-17", "order.17"},
 		{`(?<a>[a-z]+)-(\d+)`, "${a}.$2", "xorder-17y", "xorder-17y"},
 		{`(.*)\.(.*)`, "$2_$1", "a.b.c", "c_a.b"},

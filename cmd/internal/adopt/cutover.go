@@ -91,6 +91,9 @@ func (c Cutover) ready(ctx context.Context, db querier, t *Table, now *Forward) 
 	case !p.wide && !p.owned:
 		return found, found.notOwned()
 	}
+	if err := CanFence(ctx, db); err != nil {
+		return found, err
+	}
 	var database string
 	if err := db.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
 		return found, err

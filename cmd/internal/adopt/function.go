@@ -189,7 +189,7 @@ func (t *Table) topic(d Definition) (string, error) {
 	case d.TopicSQL != "":
 		return "(" + d.TopicSQL + ")::text", nil
 	}
-	return d.Route.sql(t.text(d.Route.Field))
+	return d.Route.SQL(t.text(d.Route.Field))
 }
 
 // headers is an array of pairs, so that they keep their order.

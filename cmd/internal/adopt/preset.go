@@ -3,6 +3,8 @@ package adopt
 import (
 	"fmt"
 	"strings"
+
+	"github.com/postrider/postrider/cmd/internal/debezium"
 )
 
 // Presets are the outboxes whose tables are known, in the order in which help names them.
@@ -15,8 +17,7 @@ func Preset(name, table string) (Definition, error) {
 	case "":
 		return Definition{}, nil
 	case "debezium":
-		return Definition{ID: "id", IDHeader: "id", Key: "aggregateid", Payload: "payload",
-			Route: &Route{Field: DefaultRouteField, Regex: DefaultRouteRegex, Replacement: DefaultRouteReplacement}}, nil
+		return FromConnector(debezium.Connector{Router: debezium.DefaultRouter()}, func(string) bool { return false }), nil
 	case "watermill":
 		d := Definition{ID: "uuid", IDHeader: "_watermill_message_uuid", Payload: "payload", HeadersJSON: "metadata"}
 		d.Topic, _ = strings.CutPrefix(table, "watermill_")
@@ -35,25 +36,21 @@ func Preset(name, table string) (Definition, error) {
 // Place adds the additional fields of Debezium's event router, as table.fields.additional.placement has them: a list of
 // column:placement[:alias].
 func (d *Definition) Place(placement string) error {
-	for field := range strings.SplitSeq(placement, ",") {
-		parts := strings.Split(strings.TrimSpace(field), ":")
-		if len(parts) < 2 || len(parts) > 3 || parts[0] == "" {
-			return fmt.Errorf("%q is no column:placement[:alias]", field)
-		}
-		alias := parts[0]
-		if len(parts) == 3 {
-			alias = parts[2]
-		}
-		switch parts[1] {
-		case "header":
-			d.Headers = append(d.Headers, Header{parts[0], alias})
-		case "partition":
-			d.Partition = parts[0]
-		case "envelope":
-			d.Envelope = append(d.Envelope, Header{parts[0], alias})
-		default:
-			return fmt.Errorf("%q has the placement %q; there are header, envelope and partition", field, parts[1])
+	fields, err := debezium.ParseFields(placement)
+	d.place(fields)
+	return err
+}
+
+func (d *Definition) place(fields []debezium.Field) {
+	for _, f := range fields {
+		h := Header{Column: f.Column, Name: f.Alias}
+		switch f.Placement {
+		case debezium.PlaceHeader:
+			d.Headers = append(d.Headers, h)
+		case debezium.PlaceEnvelope:
+			d.Envelope = append(d.Envelope, h)
+		case debezium.PlacePartition:
+			d.Partition = f.Column
 		}
 	}
-	return nil
 }

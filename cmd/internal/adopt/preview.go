@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,20 +22,7 @@ func FromConnector(from debezium.Connector, has func(column string) bool) Defini
 	if has(r.TracingField) {
 		d.Tracing = r.TracingField
 	}
-	for _, f := range r.Fields {
-		if !has(f.Column) && r.IgnoreMissing {
-			continue
-		}
-		h := Header{Column: f.Column, Name: f.Alias}
-		switch f.Placement {
-		case debezium.PlaceHeader:
-			d.Headers = append(d.Headers, h)
-		case debezium.PlaceEnvelope:
-			d.Envelope = append(d.Envelope, h)
-		case debezium.PlacePartition:
-			d.Partition = f.Column
-		}
-	}
+	d.place(slices.DeleteFunc(slices.Clone(r.Fields), func(f debezium.Field) bool { return r.IgnoreMissing && !has(f.Column) }))
 	return d
 }
 

@@ -42,6 +42,29 @@ func Read(ctx context.Context, db querier, table string) (*Forward, error) {
 	return f, nil
 }
 
+// ReadShadow returns how a table with a shadow is forwarded, and refuses any other. table is as in SQL. It needs the right to read
+// outbox_forward, and none on the table.
+func ReadShadow(ctx context.Context, db querier, table string) (*Forward, error) {
+	var name string
+	err := db.QueryRow(ctx, `select format('%I.%I', n.nspname, c.relname)
+		from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass($1)`, table).Scan(&name)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, noTable(ctx, db, table)
+	} else if err != nil {
+		return nil, fmt.Errorf("look for the table %s: %w", table, err)
+	}
+	now, err := Read(ctx, db, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil:
+		return nil, fmt.Errorf("%s has no shadow: postrider debezium shadow %s --run makes one", name, name)
+	case now.Mode != ModeShadow:
+		return nil, fmt.Errorf("%s has no shadow any more (%s since %s): there is nothing to compare", name, now.Mode, now.Since.UTC().Format(time.RFC3339))
+	}
+	return now, nil
+}
+
 // trigger is the trigger of a table as it is in the database.
 type trigger struct {
 	// ours says that its function is one of Postrider's.

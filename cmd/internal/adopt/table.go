@@ -134,7 +134,11 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
+// checkInstalled refuses a server that takes no changes, and a database without the schema.
 func checkInstalled(ctx context.Context, db querier) error {
+	if err := checkPrimary(ctx, db); err != nil {
+		return err
+	}
 	var there bool
 	if err := db.QueryRow(ctx, `select to_regclass('postrider.outbox_forward') is not null`).Scan(&there); err != nil {
 		return fmt.Errorf("look for the schema postrider: %w", err)

@@ -43,6 +43,7 @@ type options struct {
 	apiDuration                            time.Duration
 	consoleTasks, consoleRate, screens     int
 	consoleTogether, sources, busyServers  int
+	busySources, killedSources             int
 	sourcesSettle                          time.Duration
 	consoleDuration, screensDuration       time.Duration
 	consumerRecords, consumerSlowRecords   int
@@ -92,7 +93,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	f.IntVar(&o.flatParked, "flat-parked", 200_000, "flat: parked events")
 	f.IntVar(&o.faultsEvents, "faults-events", 500_000, "faults: events in the backlog, of all topics")
 	f.DurationVar(&o.idleDuration, "idle-duration", 30*time.Second, "idle, sources: length of one run")
-	f.IntVar(&o.busyServers, "busy-servers", busySources, "busy: servers over which the sources are spread in the last case")
+	f.IntVar(&o.busySources, "busy-sources", 10, "busy: sources that share the rate of one")
+	f.IntVar(&o.killedSources, "killed-sources", 12, "killed: sources that the processes share")
+	f.IntVar(&o.busyServers, "busy-servers", 10, "busy: servers over which the sources are spread in the last case")
 	f.IntVar(&o.sources, "sources", 200, "sources, commands: quiet databases, with one outbox each")
 	f.DurationVar(&o.sourcesSettle, "sources-settle", 70*time.Second, "sources, commands: how long a source has until its connections are those of a quiet one")
 	f.IntVar(&o.peerEvents, "peer-events", 100_000, "drain: events in the backlog of watermill and river")

@@ -7,9 +7,6 @@ import (
 	"sync"
 )
 
-// busySources is how many share the rate of one.
-const busySources = 10
-
 // busySide is so many sources on some servers.
 type busySide struct {
 	sources int
@@ -39,7 +36,7 @@ func busy(ctx context.Context, r *rig, b *broker, t *table) error {
 		}
 		servers = append(servers, s)
 	}
-	sides := []busySide{{1, []*rig{r}}, {busySources, []*rig{r}}, {busySources, servers}}
+	sides := []busySide{{1, []*rig{r}}, {r.o.busySources, []*rig{r}}, {r.o.busySources, servers}}
 	all, err := inTurns(r.o.runs, sides, func(side busySide) (busySample, error) {
 		s, err := r.busyOnce(ctx, b, side)
 		return s, about(side.String(), err)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// killedProcesses share killedSources, which have killedRate events a second each.
-	killedProcesses, killedSources, killedRate = 3, 12, 20
+	// killedProcesses share the sources, which have killedRate events a second each.
+	killedProcesses, killedRate = 3, 20
 )
 
 // killedSide is how a process of several is lost.
@@ -88,7 +88,7 @@ func (r *rig) killedBy(ctx context.Context, b *broker, t *table, side killedSide
 		}
 		running[place] = nil
 		slices.Sort(waits)
-		r.say("%s %d: it led %d of %d sources; the last moves after %.0f ms, longest event %.0f ms", side.name, i+1, had, killedSources, waits[len(waits)-1], late)
+		r.say("%s %d: it led %d of %d sources; the last moves after %.0f ms, longest event %.0f ms", side.name, i+1, had, r.o.killedSources, waits[len(waits)-1], late)
 		all, moved, longest = append(all, waits[len(waits)-1]), append(moved, float64(had)), append(longest, late)
 	}
 	if err := stop(); err != nil {
@@ -103,7 +103,7 @@ func (r *rig) killedBy(ctx context.Context, b *broker, t *table, side killedSide
 		there = there.plus(one)
 	}
 	cells := []cell{{Name: "all move after ms", Runs: all}, {Name: "sources of the lost one", Runs: moved, Whole: true}, {Name: "longest event ms", Runs: longest}}
-	t.add(b, side.name, fmt.Sprintf("%d processes, %d sources, %d/s each", killedProcesses, killedSources, killedRate), append(cells, contentCells([]contents{there})...)...)
+	t.add(b, side.name, fmt.Sprintf("%d processes, %d sources, %d/s each", killedProcesses, r.o.killedSources, killedRate), append(cells, contentCells([]contents{there})...)...)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (r *rig) newLosing(ctx context.Context, side killedSide) (l *losing, err er
 			err = errors.Join(err, l.end())
 		}
 	}()
-	if l.set, err = r.newSources(ctx, killedSources, ""); err != nil {
+	if l.set, err = r.newSources(ctx, r.o.killedSources, ""); err != nil {
 		return nil, err
 	}
 	for range killedProcesses {

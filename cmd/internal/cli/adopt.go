@@ -81,7 +81,8 @@ func (f *columnFlags) definition(cmd *cobra.Command, table string) (adopt.Defini
 	}
 	if given("route-field") || given("route-regex") || given("route-replacement") {
 		if d.Route == nil {
-			d.Route = &adopt.Route{Field: adopt.DefaultRouteField, Regex: adopt.DefaultRouteRegex, Replacement: adopt.DefaultRouteReplacement}
+			standard, _ := adopt.Preset("debezium", "") // which is there
+			d.Route = standard.Route
 		}
 		for _, one := range []struct {
 			name string

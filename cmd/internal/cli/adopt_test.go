@@ -30,6 +30,9 @@ func TestAdopt(t *testing.T) {
 		`"headers": [{"name": "t", "column": "trace"}, {"name": "eventType", "column": "type"}], "payload": "payload", "id_header": "id"}`; got != want {
 		t.Errorf("the definition is\n%s, and should be\n%s", got, want)
 	}
+	if r := postrider(t, []string{"DATABASE_URL=" + db.URL}, "debezium", "shadow", "outbox", "--follow", "--kafka-brokers", "127.0.0.1:1"); r.code != ExitFailure || !strings.Contains(r.stderr, "public.outbox has no shadow any more (forward since") {
+		t.Errorf("a comparison without a shadow: %+v", r)
+	}
 	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-view"), "create view public.outbox")
 	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-view", "--run"), "is a view now")
 	contains(t, succeed(t, db, "adopt", "public.outbox", "--as-table"), "drop view public.outbox")
@@ -51,6 +54,11 @@ func TestAdopt(t *testing.T) {
 		{"adopt public.outbox --preset debezium --additional x:where", ExitUsage, "placement"},
 		{"adopt public.none --preset debezium", ExitFailure, "there is no table public.none"},
 		{"debezium shadow public.outbox --prefix=", ExitUsage, "--prefix is empty"},
+		{"debezium shadow public.outbox --follow", ExitUsage, "kafka.brokers"},
+		{"debezium shadow public.outbox --follow --key type", ExitUsage, "go with --run"},
+		{"debezium shadow public.outbox --follow --wait-seconds 0", ExitUsage, "--wait-seconds 0; they must be 1 or more"},
+		{"debezium shadow public.outbox --follow --kafka-brokers 127.0.0.1:1", ExitFailure, "postrider debezium shadow public.outbox --run makes one"},
+		{"debezium shadow public.none --follow --kafka-brokers 127.0.0.1:1", ExitFailure, "there is no table public.none"},
 		{"debezium cutover public.outbox --run --plan", ExitUsage, "leave one out"},
 		{"debezium rollback public.outbox --block-ms 0", ExitUsage, "1 or more"},
 		{"debezium cutover public.outbox", ExitFailure, "postrider debezium shadow"},

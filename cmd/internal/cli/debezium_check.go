@@ -25,7 +25,8 @@ func (c *commands) debeziumCheck() *cobra.Command {
 		Long: `Reads the configuration of a connector with the outbox event router, and says of each setting whether
 consumers get the same from Postrider, what differs and what to set, or what is refused and why. Then it
 looks at the table, the publication, the slot, rights and order, and compares the last records of the topics
-with what Postrider would send for their rows, byte by byte. Nothing is changed.
+with what Postrider would send for their rows, byte by byte. Nothing is changed. What the shadow sends is
+compared by postrider debezium shadow --follow.
 
 --connector is a file (JSON or properties), or the connector in Connect's REST API; its login is taken from
 ` + debezium.UserEnv + ` and ` + debezium.PasswordEnv + `. The report ends with the settings that do what the connector does. Exit
@@ -110,17 +111,7 @@ func connectorTable(w io.Writer, r check.Report) error {
 	knobLines(w, r.Database)
 	fmt.Fprintf(w, "\nRECORDS\n%s %s\n", verdictMarks[r.Records.Verdict], visible(r.Records.Says))
 	for _, d := range r.Records.Differences {
-		fmt.Fprintf(w, "  %s, partition %d, offset %d, id %s\n", visible(d.Topic), d.Partition, d.Offset, visible(d.ID))
-		for _, p := range d.Parts {
-			at := ""
-			if p.At != nil {
-				at = fmt.Sprintf(", from byte %d", *p.At)
-			}
-			fmt.Fprintf(w, "    %s%s\n      Debezium   %s\n      Postrider  %s\n", visible(p.Part), at, visible(p.Theirs), visible(p.Ours))
-		}
-		if d.Note != "" {
-			fmt.Fprintf(w, "    %s\n", visible(d.Note))
-		}
+		differenceLines(w, d)
 	}
 	counts := map[debezium.Verdict]int{}
 	for _, k := range slices.Concat(r.Settings, r.Database) {
@@ -133,6 +124,21 @@ func connectorTable(w io.Writer, r check.Report) error {
 	}
 	_, err := fmt.Fprintf(w, "\nNext: %s\n", r.Next)
 	return err
+}
+
+// differenceLines prints in which parts a record is not as Postrider's.
+func differenceLines(w io.Writer, d check.Difference) {
+	fmt.Fprintf(w, "  %s, partition %d, offset %d, id %s\n", visible(d.Topic), d.Partition, d.Offset, visible(d.ID))
+	for _, p := range d.Parts {
+		at := ""
+		if p.At != nil {
+			at = fmt.Sprintf(", from byte %d", *p.At)
+		}
+		fmt.Fprintf(w, "    %s%s\n      Debezium   %s\n      Postrider  %s\n", visible(p.Part), at, visible(p.Theirs), visible(p.Ours))
+	}
+	if d.Note != "" {
+		fmt.Fprintf(w, "    %s\n", visible(d.Note))
+	}
 }
 
 // knobLines prints refused knobs first, then knobs that differ, then knobs that are the same, and the names of the others.

@@ -66,60 +66,6 @@ func (c *commands) connector(ctx context.Context, from string) (debezium.Connect
 	return found, nil
 }
 
-func (c *commands) debeziumShadow() *cobra.Command {
-	var columns columnFlags
-	var prefix, from string
-	var run, replace bool
-	cmd := &cobra.Command{
-		Use:   "shadow TABLE",
-		Short: "Send the rows of a table a second time, into topics of other names, beside the connector",
-		Long: `Makes the trigger of postrider adopt, with topics that begin with --prefix. The connector goes on.
-So the records of both can be compared before anything depends on Postrider. Without --run it prints the
-SQL, and changes nothing. postrider adopt TABLE --remove --run ends the shadow.`,
-		Args: exactly("TABLE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if prefix == "" {
-				return usagef("--prefix is empty: the topics of a shadow need other names than the connector's")
-			}
-			w := adopt.Wish{Mode: adopt.ModeShadow, Prefix: prefix, Replace: replace}
-			var found debezium.Connector
-			var err error
-			if from != "" {
-				if columns.given(cmd) {
-					return usagef("--connector says what the columns are: leave the flags about columns out")
-				}
-				found, err = c.connector(cmd.Context(), from)
-				w.Connector = adopt.Connector{Slot: found.Slot, Publication: found.Publication}
-			} else {
-				w.Definition, err = columns.definition(cmd, args[0])
-			}
-			if err != nil {
-				return err
-			}
-			return c.withAdopter(cmd, func(a *adopt.Adopter) error {
-				if from != "" {
-					t, err := adopt.FindTable(cmd.Context(), a.Conn, args[0])
-					if err != nil {
-						return err
-					}
-					w.Definition = adopt.FromConnector(found, t.Has)
-				}
-				if run {
-					return a.Adopt(cmd.Context(), args[0], w)
-				}
-				script, err := a.Show(cmd.Context(), args[0], w, false)
-				return c.script(script, err)
-			})
-		},
-	}
-	columns.bind(cmd, "debezium")
-	cmd.Flags().StringVar(&from, "connector", "", connectorFlag)
-	cmd.Flags().StringVar(&prefix, "prefix", "shadow.", "what the names of the topics begin with")
-	cmd.Flags().BoolVar(&run, "run", false, "do it; without it the SQL is printed")
-	cmd.Flags().BoolVar(&replace, "replace", false, "put this definition in the place of another one")
-	return cmd
-}
-
 // moveFlags are the flags of a cutover and of its rollback.
 type moveFlags struct {
 	run, plan bool

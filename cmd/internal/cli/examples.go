@@ -27,7 +27,7 @@ var examples = map[string][]string{
 	"migrate validate":            {"postrider migrate validate"},
 	"adopt":                       {"postrider adopt public.outbox --preset debezium", "postrider adopt public.outbox --topic orders --id id --key order_id --payload body --run", "postrider adopt public.outbox --as-view --run", "postrider adopt public.outbox --remove --run"},
 	"debezium check":              {"postrider debezium check --connector http://connect:8083/connectors/orders --config postrider.yaml", "postrider debezium check --connector orders.json --worker worker.properties -o json"},
-	"debezium shadow":             {"postrider debezium shadow public.outbox --connector outbox-connector.json", "postrider debezium shadow public.outbox --additional type:header:eventType --run"},
+	"debezium shadow":             {"postrider debezium shadow public.outbox --connector outbox-connector.json", "postrider debezium shadow public.outbox --additional type:header:eventType --run", "postrider debezium shadow public.outbox --run --follow"},
 	"debezium cutover":            {"postrider debezium cutover public.outbox", "postrider debezium cutover public.outbox --slot debezium --publication dbz_publication --run"},
 	"debezium rollback":           {"postrider debezium rollback public.outbox --run"},
 	"apikey create":               {"postrider apikey create --name ann --scopes read,resolve --expires-in 90d"},

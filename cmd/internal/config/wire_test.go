@@ -33,7 +33,7 @@ func TestWireOfATopic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const all = `{key: json_with_schemas, value: json, key_type: uuid, expand: true, null_fields: optional_bytes, empty_arrays: optional_string, tombstones: true, envelope: [{name: eventType, type: string}, {name: version, type: {"type":"int32","optional":true}}]}`
+	const all = `{key: json_with_schemas, value: json, key_type: uuid, expand: true, null_fields: optional_bytes, empty_arrays: optional_string, tombstones: true, envelope: [{name: "eventType", type: string}, {name: "version", type: "{\"type\":\"int32\",\"optional\":true}"}]}`
 	for topic, want := range map[string]string{"outbox.event.Order": all, "outbox.event.Raw": "{key: string, value: bytes}", "other": ""} {
 		got := ""
 		if w := c.TopicSettings(topic).Wire; w != nil {
@@ -41,6 +41,12 @@ func TestWireOfATopic(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s has the wire\n%s, want\n%s", topic, got, want)
+		}
+		if want != "" {
+			again, err := Load(From{File: write(t, "topics:\n  - {match: again, wire: "+got+"}\n")})
+			if err != nil || again.TopicSettings("again").Wire.String() != want {
+				t.Errorf("%s does not mean the same as a setting: %v", got, err)
+			}
 		}
 		explained := ""
 		for _, s := range c.ExplainTopic(topic) {

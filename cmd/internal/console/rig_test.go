@@ -30,7 +30,16 @@ import (
 	"github.com/postrider/postrider/message"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.Main(withBrowser{m}) }
+
+// withBrowser ends the browser of the tests after them.
+type withBrowser struct{ m *testing.M }
+
+func (w withBrowser) Run() int {
+	code := w.m.Run()
+	endChromium()
+	return code
+}
 
 // rig is the console as serve serves it, with the rights of serve's role, on a real database.
 type rig struct {

@@ -3,7 +3,7 @@ package debezium
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -160,34 +160,49 @@ func isRouter(class string) bool {
 }
 
 func (p Properties) readRouter(prefix string) (Router, error) {
-	of := func(name, standard string) string { return p.get(prefix+name, standard) }
-	r := Router{
-		ID: of("table.field.event.id", "id"), Key: of("table.field.event.key", "aggregateid"), Payload: of("table.field.event.payload", "payload"),
-		RouteBy: of("route.by.field", "aggregatetype"), Timestamp: of("table.field.event.timestamp", ""), SchemaVersion: of("table.field.event.schema.version", ""),
-		IgnoreMissing: strings.EqualFold(of("table.field.additional.missing", "error"), "ignore"),
-		Expand:        p.is(prefix+"table.expand.json.payload", false),
-		KeepNulls:     strings.EqualFold(of("table.json.payload.null.behavior", "ignore"), "optional_bytes"),
-		KeepEmptyArrays: strings.EqualFold(of("table.json.payload.empty.array.behavior", "ignore"),
-			"optional_string"),
-		Regex: of("route.topic.regex", "(?<routedByValue>.*)"), Replacement: of("route.topic.replacement", "outbox.event.${routedByValue}"),
-		TombstoneOnEmpty: p.is(prefix+"route.tombstone.on.empty.payload", false),
-		TracingField:     of("tracing.span.context.field", "tracingspancontext"),
+	// The knobs have the defaults.
+	of := func(name string) string {
+		return p.get(prefix+name, routerRules[slices.IndexFunc(routerRules, func(r rule) bool { return r.name == name })].standard)
 	}
-	for _, text := range list(of("table.fields.additional.placement", "")) {
+	is := func(name, value string) bool { return strings.EqualFold(of(name), value) }
+	r := Router{
+		ID: of("table.field.event.id"), Key: of("table.field.event.key"), Payload: of("table.field.event.payload"), RouteBy: of("route.by.field"),
+		Timestamp: of("table.field.event.timestamp"), SchemaVersion: of("table.field.event.schema.version"),
+		IgnoreMissing: is("table.field.additional.missing", "ignore"), Expand: is("table.expand.json.payload", "true"),
+		KeepNulls: is("table.json.payload.null.behavior", "optional_bytes"), KeepEmptyArrays: is("table.json.payload.empty.array.behavior", "optional_string"),
+		Regex: of("route.topic.regex"), Replacement: of("route.topic.replacement"), TombstoneOnEmpty: is("route.tombstone.on.empty.payload", "true"),
+		TracingField: of("tracing.span.context.field"),
+	}
+	var err error
+	if r.Fields, err = ParseFields(of("table.fields.additional.placement")); err != nil {
+		err = fmt.Errorf("%stable.fields.additional.placement: %w", prefix, err)
+	}
+	return r, err
+}
+
+// ParseFields reads additional columns as table.fields.additional.placement has them.
+func ParseFields(placement string) (fields []Field, err error) {
+	for _, text := range list(placement) {
 		parts := strings.Split(text, ":")
-		if len(parts) < 2 || len(parts) > 3 {
-			return r, fmt.Errorf("%stable.fields.additional.placement has %q; it must be COLUMN:PLACEMENT or COLUMN:PLACEMENT:ALIAS", prefix, text)
+		if len(parts) < 2 || len(parts) > 3 || strings.TrimSpace(parts[0]) == "" {
+			return nil, fmt.Errorf("%q must be COLUMN:PLACEMENT or COLUMN:PLACEMENT:ALIAS", text)
 		}
 		f := Field{Column: strings.TrimSpace(parts[0]), Placement: strings.ToLower(strings.TrimSpace(parts[1])), Alias: strings.TrimSpace(parts[len(parts)-1])}
 		if len(parts) == 2 {
 			f.Alias = f.Column
 		}
 		if f.Placement != PlaceHeader && f.Placement != PlaceEnvelope && f.Placement != PlacePartition {
-			return r, fmt.Errorf("%stable.fields.additional.placement puts %s into %q; it must be header, envelope or partition", prefix, f.Column, f.Placement)
+			return nil, fmt.Errorf("%q puts %s into %q; the placement must be header, envelope or partition", text, f.Column, f.Placement)
 		}
-		r.Fields = append(r.Fields, f)
+		fields = append(fields, f)
 	}
-	return r, nil
+	return fields, nil
+}
+
+// DefaultRouter returns what the router does where nothing is set.
+func DefaultRouter() Router {
+	r, _ := Properties{}.readRouter("") // no fields, no mistakes
+	return r
 }
 
 // Enveloped reports whether an additional column makes the value an object with the payload in it.
@@ -198,55 +213,6 @@ func (r Router) Enveloped() bool {
 		}
 	}
 	return false
-}
-
-// javaGroup is a group in the replacement of a Java regular expression, or an escaped character.
-var javaGroup = regexp.MustCompile(`\\.|\$\{[A-Za-z][A-Za-z0-9]*\}|\$[0-9]+|\$`)
-
-// Route returns the function from the value of the column RouteBy to the topic. An error says what of the regular expression
-// is Java's alone.
-func (r Router) Route() (func(value string) string, error) {
-	re, err := regexp.Compile(`^(?:` + r.Regex + `)$`)
-	if err != nil {
-		return nil, fmt.Errorf("route.topic.regex cannot be read here: %w", err)
-	}
-	var bad error
-	replacement := javaGroup.ReplaceAllStringFunc(r.Replacement, func(found string) string {
-		switch {
-		case found[0] == '\\':
-			return strings.ReplaceAll(found[1:], "$", "$$")
-		case found == "$":
-			bad = errors.New("route.topic.replacement has a $ that begins no group")
-			return ""
-		case found[1] == '{':
-			if re.SubexpIndex(found[2:len(found)-1]) < 0 {
-				bad = fmt.Errorf("route.topic.replacement names the group %s, which route.topic.regex does not have", found)
-			}
-			return found
-		}
-		// Java takes as many digits as there is a group for.
-		digits, rest := found[1:], ""
-		for len(digits) > 1 {
-			if n, err := strconv.Atoi(digits); err == nil && n <= re.NumSubexp() {
-				break
-			}
-			digits, rest = digits[:len(digits)-1], digits[len(digits)-1:]+rest
-		}
-		if n, _ := strconv.Atoi(digits); n > re.NumSubexp() {
-			bad = fmt.Errorf("route.topic.replacement names the group $%s, which route.topic.regex does not have", digits)
-		}
-		return "${" + digits + "}" + rest
-	})
-	if bad != nil {
-		return nil, bad
-	}
-	return func(value string) string {
-		match := re.FindStringSubmatchIndex(value)
-		if match == nil {
-			return value
-		}
-		return string(re.ExpandString(nil, replacement, value, match))
-	}, nil
 }
 
 // converter reads one converter. JsonConverter has schemas unless it is told not to.

@@ -48,43 +48,11 @@ func TestRead(t *testing.T) {
 		"io.debezium.connector.mysql":  plain().with("connector.class", "io.debezium.connector.mysql.MySqlConnector"),
 		"no outbox event router":       plain().with("transforms", "unwrap"),
 		"several outbox event routers": plain().with("transforms", "outbox,b", "transforms.b.type", RouterClass),
-		`has "type"`:                   plain().with("transforms.outbox.table.fields.additional.placement", "type"),
+		`placement: "type" must be`:    plain().with("transforms.outbox.table.fields.additional.placement", "type"),
 		`puts type into "topic"`:       plain().with("transforms.outbox.table.fields.additional.placement", "type:topic"),
 	} {
 		if _, err := p.Read(); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
-		}
-	}
-}
-
-// TestRoute compares topics with what java.util.regex makes of them, as Connect's RegexRouter calls it.
-func TestRoute(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ regex, replacement, value, topic string }{
-		{"(?<routedByValue>.*)", "outbox.event.${routedByValue}", "Order", "outbox.event.Order"},
-		{"(?<routedByValue>.*)", "${routedByValue}", "Order", "Order"},
-		{"(?<routedByValue>.*)", "outbox.event.${routedByValue}", "", "outbox.event."},
-		{"(.*)-(.*)", "$2.$1", "a-b", "b.a"},
-		{"(.*)-(.*)", "$2.$1", "ab", "ab"}, // no match: the value is the topic
-		{"(.)(.*)", "x$12", "ab", "xa2"},   // there is no group 12
-		{"Ord", "x", "Order", "Order"},     // the whole value must match
-		{"a|b", "x", "ab", "ab"},
-		{"(.*)", `\$1.$1`, "a", "$1.a"},
-		{"(.*)", `a\\b`, "a", `a\b`},
-		{"(.*)", "events.$0", "a", "events.a"},
-	} {
-		route, err := Router{Regex: c.regex, Replacement: c.replacement}.Route()
-		if err != nil {
-			t.Errorf("%+v: %v", c, err)
-		} else if got := route(c.value); got != c.topic {
-			t.Errorf("%+v: %q", c, got)
-		}
-	}
-	for says, r := range map[string]Router{
-		"cannot be read here": {Regex: "(?=a).*", Replacement: "x"}, "$2": {Regex: "(.*)", Replacement: "$2"}, "${name}": {Regex: "(.*)", Replacement: "${name}"}, "begins no group": {Regex: ".*", Replacement: "a$"},
-	} {
-		if _, err := r.Route(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%+v: %v", r, err)
 		}
 	}
 }

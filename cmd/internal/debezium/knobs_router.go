@@ -103,8 +103,9 @@ func judgeFields(s subject, value string) opinion {
 }
 
 func judgeRoute(s subject, _ string) opinion {
-	if _, err := s.Router.Route(); err != nil {
-		return refused("write the regular expression without what Java's alone have (look-ahead, look-behind, back references, possessive quantifiers)", "%v", err)
+	if _, _, err := PostgresRoute(s.Router.Regex, s.Router.Replacement); err != nil {
+		return refused("write it without what PostgreSQL reads otherwise (alternatives, look-ahead, look-behind, back references, lazy and possessive quantifiers), "+
+			"or leave --connector out of postrider debezium shadow, and give the columns and --topic-sql", "%v", err)
 	}
 	return same("the topic is made of the column as the router makes it; a value that the regular expression does not match is the topic itself")
 }

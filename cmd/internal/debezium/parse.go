@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/postrider/postrider/internal/wire"
 )
 
 // Properties are the settings of a connector by their names, as they were given. There are passwords among them: print
@@ -23,7 +25,7 @@ func Parse(data []byte) (Properties, error) {
 	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
 		return parseJSON(trimmed)
 	}
-	p := parseProperties(string(data))
+	p := Properties(wire.ReadProperties(string(data)))
 	if len(p) == 0 {
 		return nil, errors.New("there are no settings in it; JSON or Java properties are read")
 	}
@@ -76,99 +78,6 @@ func parseJSON(data []byte) (Properties, error) {
 		p["name"] = name
 	}
 	return p, p.refuseOthers()
-}
-
-// parseProperties reads text as java.util.Properties does: # and ! begin comments, a line that ends in a backslash goes on,
-// and =, : or white space end a name.
-func parseProperties(text string) Properties {
-	p := Properties{}
-	for line := range logicalLines(text) {
-		end := nameEnd(line)
-		rest := strings.TrimLeft(line[end:], " \t\f")
-		if rest != "" && (rest[0] == '=' || rest[0] == ':') {
-			rest = strings.TrimLeft(rest[1:], " \t\f")
-		}
-		p[unescape(line[:end])] = unescape(rest)
-	}
-	return p
-}
-
-// logicalLines yields lines without comments, with the lines that go on put together.
-func logicalLines(text string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		var whole strings.Builder
-		going := false
-		for line := range strings.SplitSeq(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), "\n") {
-			line = strings.TrimLeft(line, " \t\f")
-			if !going && (line == "" || line[0] == '#' || line[0] == '!') {
-				continue
-			}
-			body := strings.TrimRight(line, `\`)
-			if going = (len(line)-len(body))%2 == 1; going {
-				line = line[:len(line)-1]
-			}
-			whole.WriteString(line)
-			if going {
-				continue
-			}
-			if !yield(whole.String()) {
-				return
-			}
-			whole.Reset()
-		}
-		if whole.Len() > 0 {
-			yield(whole.String())
-		}
-	}
-}
-
-// nameEnd is where the name of a setting ends.
-func nameEnd(line string) int {
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case '\\':
-			i++
-		case '=', ':', ' ', '\t', '\f':
-			return i
-		}
-	}
-	return len(line)
-}
-
-func unescape(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			out.WriteByte(s[i])
-			continue
-		}
-		i++
-		switch s[i] {
-		case 'n':
-			out.WriteByte('\n')
-		case 't':
-			out.WriteByte('\t')
-		case 'r':
-			out.WriteByte('\r')
-		case 'f':
-			out.WriteByte('\f')
-		case 'u':
-			if i+5 <= len(s) {
-				if r, err := strconv.ParseUint(s[i+1:i+5], 16, 16); err == nil {
-					out.WriteRune(rune(r))
-					i += 4
-					continue
-				}
-			}
-			out.WriteByte('u')
-		default:
-			out.WriteByte(s[i])
-		}
-	}
-	return out.String()
 }
 
 // WithWorker adds the converters of the worker's configuration where the connector has none of its own.

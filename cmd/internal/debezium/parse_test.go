@@ -25,9 +25,6 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
-	if got := parseProperties(`a\=b\:c\ d = \t\\e\nf` + "\nlast\\"); !maps.Equal(got, Properties{"a=b:c d": "\t\\e\nf", "last": ""}) {
-		t.Errorf("escapes: %q", got)
-	}
 	for text, says := range map[string]string{
 		"":                                     "no settings",
 		"{\n\"a\": \"sentinel\",\n}":           "line 3",

@@ -55,12 +55,21 @@ func duration(t *testing.T, short time.Duration) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
+// each runs a test on both kinds of broker in `make soak`; among the other tests on the real one, where there is one.
+func each(t *testing.T, test func(t *testing.T, b *kafkatest.Broker)) {
+	if b := kafkatest.Real(t); duration(t, 0) == 0 && b.Real() {
+		test(t, b)
+		return
+	}
+	kafkatest.Each(t, test)
+}
+
 // TestKilledAtEveryStep writes at a steady rate while the relay is killed again and again, and judges
 // what arrived: nothing lost, invented or out of order, every poison event one investigation's worth
 // of dead letter. It goes on until the relay has died at each of the steps.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+	each(t, func(t *testing.T, b *kafkatest.Broker) {
 		ctx := t.Context()
 		db := pgtest.New(t)
 		pool := db.Pool(t)

@@ -27,7 +27,7 @@ func run(t *testing.T, binary string, args []string, url string, b *kafkatest.Br
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), done: make(chan error, 1), log: &logtest.Buffer{}}
 	p.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+url, "KAFKA_BROKERS="+strings.Join(b.Addrs, ",")), env...)
-	p.cmd.Stderr = p.log
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // judges the end of the road too: each event that was given up has one investigation and one letter.
 func TestServeKilled(t *testing.T) {
 	t.Parallel()
-	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+	each(t, func(t *testing.T, b *kafkatest.Broker) {
 		ctx := t.Context()
 		db := pgtest.New(t)
 		pool := db.Pool(t)

@@ -132,7 +132,7 @@ func (s *shared) drain() (copies int) {
 // to. Each source is judged by itself: nothing is lost, and no key is out of order.
 func TestSourcesKilled(t *testing.T) {
 	t.Parallel()
-	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+	each(t, func(t *testing.T, b *kafkatest.Broker) {
 		s := share(t, b)
 		writing, stop := context.WithTimeout(t.Context(), duration(t, 8*time.Second)+extension)
 		defer stop()
@@ -167,7 +167,7 @@ const termsOf = `select count(*) filter (where began), count(*) filter (where be
 // It restarts three times, and thirty times in `make soak`.
 func TestSourcesRestarted(t *testing.T) {
 	t.Parallel()
-	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+	each(t, func(t *testing.T, b *kafkatest.Broker) {
 		restarts := sharedProcesses
 		if duration(t, 0) > 0 {
 			restarts = 30

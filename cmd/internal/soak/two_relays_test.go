@@ -14,7 +14,7 @@ import (
 // failing: then there must be no duplicate at all.
 func TestTwoRelays(t *testing.T) {
 	t.Parallel()
-	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
+	each(t, func(t *testing.T, b *kafkatest.Broker) {
 		ctx := t.Context()
 		db := pgtest.New(t)
 		pool := db.Pool(t)

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"testing"
 
 	"go.uber.org/goleak"
 )
 
 // Main is the whole of a TestMain: it runs the tests, stops the server that they started, and
 // then fails the package when a goroutine is left. It does not return.
-func Main(m *testing.M, opts ...goleak.Option) {
+func Main(m interface{ Run() int }, opts ...goleak.Option) {
 	os.Exit(finish(m.Run(), shared.stop, func() error { return goleak.Find(append(opts, ofDocker...)...) }, os.Stderr))
 }
 

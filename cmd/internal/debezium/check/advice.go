@@ -46,7 +46,7 @@ func (e *examination) writeRule(text *strings.Builder, glob, note string, rule w
 		text.WriteString("    commit_order: true\n")
 	}
 	text.WriteString("    wire:\n")
-	for _, line := range ruleLines(rule) {
+	for _, line := range rule.Settings() {
 		fmt.Fprintf(text, "      %s\n", line)
 	}
 }
@@ -73,30 +73,6 @@ func (e *examination) matches() []match {
 		all = []match{{glob: "TOPIC", value: "AGGREGATETYPE", note: " # write a rule for each topic; the table has no rows that say which there are"}}
 	}
 	return all
-}
-
-// ruleLines are the lines of wire, without defaults.
-func ruleLines(r wire.Rule) []string {
-	lines := []string{"key: " + string(r.Key)}
-	add := func(use bool, format string, args ...any) {
-		if use {
-			lines = append(lines, fmt.Sprintf(format, args...))
-		}
-	}
-	typed := func(c wire.Converter) bool { return c == wire.JSON || c == wire.JSONWithSchemas }
-	add(typed(r.Key), "key_type: %s", r.KeyType)
-	add(true, "value: %s", r.Value)
-	add(typed(r.Value), "value_type: %s", r.ValueType)
-	add(r.Expand, "expand: true")
-	add(r.NullFields == wire.OptionalBytes, "null_fields: %s", r.NullFields)
-	add(r.EmptyArrays == wire.OptionalString, "empty_arrays: %s", r.EmptyArrays)
-	add(r.Tombstones, "tombstones: true")
-	add(len(r.Envelope) > 0, "envelope:")
-	for _, f := range r.Envelope {
-		lines = append(lines, fmt.Sprintf("  - {name: %q, type: %q}", f.Name, f.Type.String()))
-	}
-	add(r.SchemaName != "", "schema_name: %q", r.SchemaName)
-	return lines
 }
 
 // shadow is the command that sends the table's rows beside the connector.

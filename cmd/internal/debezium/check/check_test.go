@@ -152,8 +152,8 @@ func TestColumns(t *testing.T) {
 	got := run(t, db.URL, func(c *Config) { c.KeysLocked, c.From = true, "it's.json" }, "value.converter", "org.apache.kafka.connect.json.JsonConverter", "key.converter", "org.apache.kafka.connect.json.JsonConverter",
 		"key.converter.schemas.enable", "false", r+"table.expand.json.payload", "true", r+"table.json.payload.null.behavior", "optional_bytes", r+"route.tombstone.on.empty.payload", "true",
 		r+"table.fields.additional.placement", "type:envelope:eventType,place:partition", r+"table.field.event.timestamp", "made", r+"route.topic.replacement", "it's.${routedByValue}")
-	const rest = "    wire:\n      key: json\n      key_type: string\n      value: json_with_schemas\n      value_type: json?\n" +
-		"      expand: true\n      null_fields: optional_bytes\n      tombstones: true\n      envelope:\n        - {name: \"eventType\", type: \"string\"}\n      schema_name: \"shop.public.outbox.AGGREGATETYPE.Value\"\n"
+	const rest = "    wire:\n      key: json\n      value: json_with_schemas\n" +
+		"      expand: true\n      null_fields: optional_bytes\n      tombstones: true\n      envelope: [{name: \"eventType\", type: string}]\n      schema_name: \"shop.public.outbox.AGGREGATETYPE.Value\"\n"
 	const note = " # write a rule for each topic; the table has no rows that say which there are\n"
 	const rules = "topics:\n  - match: \"TOPIC\"" + note + rest + "  - match: \"shadow.TOPIC\"" + note + rest
 	if got.Rules != rules || got.Next != `postrider debezium shadow public.outbox --connector 'it'\''s.json'` {
@@ -301,6 +301,10 @@ func TestSlot(t *testing.T) {
 	refusing.RawQuery = q.Encode()
 	r := run(t, refusing.String(), nil)
 	r.want(t, "slot", debezium.Differs, "the server does not say how far it is behind")
+	r.want(t, "fence", debezium.Same, "position in the write-ahead log")
+	exec(`create function refusing.pg_current_wal_insert_lsn() returns pg_lsn language plpgsql as
+		$$ begin raise exception 'not supported on this server' using errcode = 'object_not_in_prerequisite_state'; end $$`)
+	run(t, refusing.String(), nil).want(t, "fence", debezium.Refused, "(SQLSTATE 55000: not supported on this server)")
 	r.want(t, "table", debezium.Same, "public.outbox")
 	exec(`create database elsewhere`)
 	exec(`select pg_drop_replication_slot('debezium')`)

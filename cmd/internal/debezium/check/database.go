@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/postrider/postrider/cmd/internal/adopt"
 	"github.com/postrider/postrider/cmd/internal/debezium"
 )
 
@@ -40,7 +41,7 @@ func (e *examination) database(ctx context.Context) []debezium.Knob {
 		name string
 		at   func(context.Context) error
 	}{
-		{"table", e.lookAtTable}, {"columns", e.lookAtColumns}, {"publication", e.lookAtPublication}, {"slot", e.lookAtSlot}, {"order", e.lookAtOrder},
+		{"table", e.lookAtTable}, {"columns", e.lookAtColumns}, {"publication", e.lookAtPublication}, {"fence", e.lookAtFence}, {"slot", e.lookAtSlot}, {"order", e.lookAtOrder},
 		{"wire", e.lookAtRules},
 	} {
 		if err := look.at(ctx); err != nil {
@@ -217,19 +218,19 @@ const mostTopics = 200
 // routedTopics are the topics of the rows that are in the table, and the topics that were named.
 func (e *examination) routedTopics(ctx context.Context) ([]string, error) {
 	topics := slices.Clone(e.Topics)
-	route, err := e.connector.Router.Route()
+	r := e.connector.Router
+	topicSQL, err := adopt.Route{Regex: r.Regex, Replacement: r.Replacement}.SQL("v")
 	if err != nil {
 		return topics, nil // it is refused as a knob
 	}
-	column := pgx.Identifier{e.connector.Router.RouteBy}.Sanitize()
-	rows, err := e.Database.Query(ctx, "select distinct v from (select "+column+"::text as v from "+pgx.Identifier{e.table.schema, e.table.name}.Sanitize()+
+	column := pgx.Identifier{r.RouteBy}.Sanitize()
+	rows, err := e.Database.Query(ctx, "select distinct v, "+topicSQL+" from (select "+column+"::text as v from "+pgx.Identifier{e.table.schema, e.table.name}.Sanitize()+
 		" where "+column+" is not null limit 100000) looked order by 1 limit "+strconv.Itoa(mostTopics))
 	if err != nil {
 		return topics, err
 	}
-	var value string
-	_, err = pgx.ForEachRow(rows, []any{&value}, func() error {
-		topic := route(value)
+	var value, topic string
+	_, err = pgx.ForEachRow(rows, []any{&value, &topic}, func() error {
 		e.routes[topic] = value
 		if !slices.Contains(topics, topic) {
 			topics = append(topics, topic)

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/debezium"
+	"github.com/postrider/postrider/internal/wire"
 )
 
 // Records is the comparison of the records that the connector wrote last with what Postrider would send for their rows.
@@ -73,7 +74,7 @@ func (e *examination) compareRecords(ctx context.Context) Records {
 	identity, _ := e.column(e.connector.Router.ID)
 	byID := map[string][]*kgo.Record{}
 	for _, record := range found {
-		if id := headerID(record); id != "" && identity.canBe(id) {
+		if id := header(record, wire.HeaderID); id != "" && identity.canBe(id) {
 			byID[id] = append(byID[id], record)
 		} else {
 			r.WithoutID++
@@ -129,10 +130,10 @@ func judgeRecords(r Records, missing []string) (debezium.Verdict, string) {
 	return debezium.Same, fmt.Sprintf("%d records are, byte by byte, as Postrider would send them%s", r.Same, also)
 }
 
-// headerID is the header id of a record, empty where there is none.
-func headerID(r *kgo.Record) string {
+// header is a header of a record, empty where there is none.
+func header(r *kgo.Record, name string) string {
 	for _, h := range r.Headers {
-		if h.Key == "id" {
+		if h.Key == name {
 			return string(h.Value)
 		}
 	}

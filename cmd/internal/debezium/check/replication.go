@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/postrider/postrider/cmd/internal/adopt"
 )
 
 //go:embed queries/publication.sql
@@ -75,6 +77,16 @@ func (e *examination) lookAtPublication(ctx context.Context) error {
 		e.refuse("row filter", "give adopt the same condition, or take the filter out of the publication", "%s sends some rows of %s alone", name, e.table)
 	case columns:
 		e.differs("column list", "see that it has all columns that the router reads", "%s sends some columns of %s alone", name, e.table)
+	}
+	return nil
+}
+
+// lookAtFence is about the position in the write-ahead log, which a cutover notes.
+func (e *examination) lookAtFence(ctx context.Context) error {
+	if err := adopt.CanFence(ctx, e.Database); err != nil {
+		e.refuse("fence", "give the endpoint of the primary in database.url", "%v", err)
+	} else {
+		e.same("fence", "the server says its position in the write-ahead log")
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func tail(ctx context.Context, open func(...kgo.Opt) (*kgo.Client, error), topic
 	}
 	defer asking.Close()
 	begin, end, missing, err := ranges(ctx, kadm.NewClient(asking), topics, last)
-	if err != nil || len(begin) == 0 {
+	if err != nil || len(end) == 0 {
 		return nil, missing, err
 	}
 	reading, err := open(kgo.ConsumePartitions(begin), kgo.KeepControlRecords())
@@ -62,7 +62,7 @@ type place struct {
 	partition int32
 }
 
-// ranges are where to begin and where to end in each partition that has records.
+// ranges are where to begin in each partition to read its last records, and where each partition that has records ends.
 func ranges(ctx context.Context, admin *kadm.Client, topics []string, last int) (begin map[string]map[int32]kgo.Offset, end map[place]int64, missing []string, err error) {
 	starts, err := admin.ListStartOffsets(ctx, topics...)
 	if err != nil {
@@ -90,14 +90,13 @@ func ranges(ctx context.Context, admin *kadm.Client, topics []string, last int) 
 		for partition, o := range partitions {
 			start, _ := starts.Lookup(topic, partition)
 			from := max(start.Offset, o.Offset-each)
-			if from >= o.Offset {
-				continue
-			}
 			if begin[topic] == nil {
 				begin[topic] = map[int32]kgo.Offset{}
 			}
 			begin[topic][partition] = kgo.NewOffset().At(from)
-			end[place{topic, partition}] = o.Offset
+			if from < o.Offset {
+				end[place{topic, partition}] = o.Offset
+			}
 		}
 	}
 	return begin, end, missing, nil
