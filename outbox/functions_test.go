@@ -90,6 +90,18 @@ func TestFunctionsRefuse(t *testing.T) {
 			t.Errorf("%.80s: %v, want %s", call, err, constraint)
 		}
 	}
+	for call, name := range map[string]string{
+		`outbox_publish('a b', 'k', '1')`:                           "'a b'",
+		`outbox_publish_bytes('', null::bytea, null, '{}', 'once')`: "''",
+		`outbox_publish('__x''y', 'k', '1')`:                        "'__x''y'",
+		`outbox_publish(repeat('ä', 5000), 'k', '1')`:               strings.Repeat("ä", 100) + "' ",
+	} {
+		_, err := pool.Exec(t.Context(), "select postrider."+call)
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || !strings.HasPrefix(pg.Message, "postrider: topic '") || !strings.Contains(pg.Message, name) || !strings.HasPrefix(pg.Hint, "Pass a name of 1 to 249") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
 	_, err := pool.Exec(t.Context(), `select postrider.outbox_publish(null, 'k', '1')`)
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "23502" || pg.ColumnName != "topic" {

@@ -1,13 +1,11 @@
 package app
 
 import (
-	"net"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgproto3"
-
 	"github.com/postrider/postrider/cmd/internal/config"
+	"github.com/postrider/postrider/internal/testenv/pgforeign"
 )
 
 // TestServersThatAreNoPostgreSQL are refused by name, whatever they call themselves in server_version.
@@ -22,41 +20,11 @@ func TestServersThatAreNoPostgreSQL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = listener.Close() })
-			go func() {
-				for {
-					conn, err := listener.Accept()
-					if err != nil {
-						return
-					}
-					go greet(conn, c.reported)
-				}
-			}()
-			_, err = Connect(t.Context(), config.Database{URL: config.DatabaseURL("postgres://u:p@" + listener.Addr().String() + "/d?sslmode=disable")})
+			address := pgforeign.Start(t, pgforeign.Server{Reports: c.reported})
+			_, err := Connect(t.Context(), config.Database{URL: config.DatabaseURL("postgres://u:p@" + address + "/d?sslmode=disable")})
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "PostgreSQL 14 or newer is needed") {
 				t.Errorf("error %v", err)
 			}
 		})
-	}
-}
-
-// greet is a server that lets everybody in and reports its parameters.
-func greet(conn net.Conn, reported map[string]string) {
-	defer conn.Close()
-	server := pgproto3.NewBackend(conn, conn)
-	if _, err := server.ReceiveStartupMessage(); err != nil {
-		return
-	}
-	server.Send(&pgproto3.AuthenticationOk{})
-	for name, value := range reported {
-		server.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
-	}
-	server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
-	if server.Flush() == nil {
-		_, _ = server.Receive() // until the client goes
 	}
 }

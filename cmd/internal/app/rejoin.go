@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/postrider/postrider/cmd/internal/access"
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 )
@@ -75,6 +76,23 @@ func NewIdentity(ctx context.Context, c config.Config, source, backlog string) (
 		err = fmt.Errorf("source %s: %w", source, err)
 	}
 	return was, is, err
+}
+
+// CheckSources returns an error that wraps dlq.ErrNotFound and names the first source that neither the settings nor the desk know.
+func CheckSources(ctx context.Context, c config.Config, desk *Services, sources access.Sources) error {
+	for _, source := range sources {
+		if source == dlq.AllSources || source == dlq.MainSource || c.NamesSource(source) {
+			continue
+		}
+		known, err := desk.Redriver.KnowsSource(ctx, source)
+		if err == nil && !known {
+			err = fmt.Errorf("%w: neither the settings nor the desk know a source %q", dlq.ErrNotFound, source)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // MayForget reports why a source cannot be forgotten. One that the settings name is an error that wraps dlq.ErrSource.

@@ -250,10 +250,12 @@ func (w *sourceWork) confirm(ctx context.Context, database *pgxpool.Pool) error 
 	}
 	bounded, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	w.noteDesk(bounded, database)
 	desk, err := c.identity(bounded)
 	if err == nil {
-		err = c.redriver.Confirm(bounded, desk, w.source.Name, database)
+		var other string
+		if other, err = c.redriver.Confirm(bounded, desk, w.source.Name, database); err == nil {
+			w.noteDesk(other)
+		}
 	}
 	if err != nil && !isStopped(err) {
 		if ctx.Err() == nil {
@@ -264,19 +266,8 @@ func (w *sourceWork) confirm(ctx context.Context, database *pgxpool.Pool) error 
 	return err
 }
 
-// noteDesk notes whether the source obeys another desk. Where one of the two databases does not answer, that is as it was.
-func (w *sourceWork) noteDesk(ctx context.Context, database *pgxpool.Pool) {
-	own, err := w.fleet.commander.identity(ctx)
-	if err != nil {
-		return
-	}
-	var desk string
-	if err := database.QueryRow(ctx, "select coalesce(desk, '') from postrider.outbox_source").Scan(&desk); err != nil {
-		return
-	}
-	if desk == own {
-		desk = ""
-	}
+// noteDesk notes the other desk that the source obeys; empty for none.
+func (w *sourceWork) noteDesk(desk string) {
 	w.mu.Lock()
 	was := w.otherDesk
 	w.otherDesk = desk

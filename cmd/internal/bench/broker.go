@@ -22,6 +22,12 @@ import (
 // partitions of every topic of the bench.
 const partitions = 6
 
+// slowBroker is a kfake whose answers to records take slowAnswer, as where records are written to object storage.
+const (
+	slowBroker = "kfake, slow"
+	slowAnswer = 250 * time.Millisecond
+)
+
 // broker is where everything is produced to.
 type broker struct {
 	kind          string // as -brokers has it
@@ -36,8 +42,12 @@ type broker struct {
 func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 	var b *broker
 	switch kind {
-	case "kfake":
-		c, err := startSelf("child-kfake")
+	case "kfake", slowBroker:
+		role, name := "child-kfake", kind
+		if kind == slowBroker {
+			role, name = "child-slow-kfake", fmt.Sprintf("kfake, %v an answer", slowAnswer)
+		}
+		c, err := startSelf(role)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +55,7 @@ func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 		if err != nil {
 			return nil, err
 		}
-		b = &broker{kind: kind, name: "kfake", address: address, pid: c.pid(), stop: c.stop}
+		b = &broker{kind: kind, name: name, address: address, pid: c.pid(), stop: c.stop}
 	case "kafka":
 		files, err := os.MkdirTemp(dir, "postrider-bench-")
 		if err != nil {
@@ -121,10 +131,10 @@ func (b *broker) close() {
 
 // serveKfake is the fake broker. Small segments: one grows by copying. The cleaner only acts on topics that
 // set a retention of their own.
-func serveKfake(ctx context.Context) error {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{
+func serveKfake(ctx context.Context, opts ...kfake.Opt) error {
+	c, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{
 		"log.segment.bytes": "4194304", "log.cleaner.backoff.ms": "15000",
-	}))
+	}))...)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"github.com/postrider/postrider/cmd/internal/bench/baseline"
+	"github.com/postrider/postrider/internal/testenv/kafkawire"
 )
 
 func main() { os.Exit(start()) }
@@ -49,6 +53,8 @@ func runChild(ctx context.Context, role string) error {
 	switch role {
 	case "child-kfake":
 		return serveKfake(ctx)
+	case "child-slow-kfake":
+		return serveKfake(ctx, kfake.ListenFn(kafkawire.Manner{ProduceTime: slowAnswer}.Over(net.Listen)))
 	case "child-serve":
 		return serve(ctx, gate)
 	case "child-floor":

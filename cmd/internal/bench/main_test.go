@@ -105,6 +105,7 @@ var figures = map[string]struct {
 	cells []string
 }{
 	"drain":     {6, []string{"events/s", "CPU s per 100k: side", "PostgreSQL", "broker", "copies", "missing", "out of order"}},
+	"slow":      {4, []string{"events/s", "times a day's poller", "peak MiB", "copies", "missing", "out of order"}},
 	"writers":   {8, []string{"commits/s", "writers' backends", "PostgreSQL beside them", "WAL bytes an event"}},
 	"inserts":   {9, []string{"µs", "WAL bytes"}},
 	"steady":    {2, []string{"commit p50 ms", "PostgreSQL beside them", "WAL bytes an event"}},

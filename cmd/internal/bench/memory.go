@@ -4,17 +4,17 @@ import (
 	"context"
 )
 
-// memory drains a backlog with the product's defaults, and with the largest batches it allows.
+// memory drains a backlog with the product's defaults, and with larger batches.
 func memory(ctx context.Context, r *rig, b *broker, t *table) error {
-	largest := map[string]string{}
+	larger := map[string]string{}
 	for key, value := range map[string]string{"outbox.batch_size": "10000", "outbox.dispatches": "16"} {
 		if hasKey(key) {
-			largest[key] = value
+			larger[key] = value
 		}
 	}
 	sides := []side{newPostrider(nil)}
-	if len(largest) > 0 {
-		sides = append(sides, newPostrider(largest))
+	if len(larger) > 0 {
+		sides = append(sides, newPostrider(larger))
 	}
 	all, err := turns(r, sides, func(s side) (drainSample, error) { return r.drainOnce(ctx, b, s, nil) })
 	if err != nil {

@@ -11,12 +11,17 @@ type scenario struct {
 	title string
 	// oneBroker scenarios are about the database; they run on the first of the chosen brokers only.
 	oneBroker bool
+	// slow scenarios are about a broker whose answers take long; they run on one of their own.
+	slow bool
 	// alone scenarios run only when they are asked for by name.
 	alone bool
 	run   func(ctx context.Context, r *rig, b *broker, t *table) error
 }
 
 func (s scenario) brokers(o *options) []string {
+	if s.slow {
+		return []string{slowBroker}
+	}
 	if s.oneBroker {
 		return o.brokers[:1]
 	}
@@ -24,10 +29,11 @@ func (s scenario) brokers(o *options) []string {
 }
 
 // order is the order of a full run: short before long.
-var order = []string{"drain", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "sources", "busy", "killed", "commands", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "api", "console", "hour"}
+var order = []string{"drain", "slow", "writers", "inserts", "steady", "takeover", "hotkey", "burst", "flat", "faults", "memory", "idle", "sources", "busy", "killed", "commands", "telemetry", "consumer", "stale", "archive", "redrive", "collector", "api", "console", "hour"}
 
 var scenarios = map[string]scenario{
 	"drain":     {title: "Draining a backlog", run: drain},
+	"slow":      {title: "Draining a backlog to a broker whose answers take 250 ms", slow: true, run: slowAnswers},
 	"writers":   {title: "What writers pay, flat out", oneBroker: true, run: writers},
 	"inserts":   {title: "What an insert costs a backend", oneBroker: true, run: inserts},
 	"steady":    {title: "A steady load: commits, events and what they cost", run: steady},

@@ -50,6 +50,11 @@ var targets = []bound{
 	{"drain", "", postriderName + "*", "", "missing", atMost(once)},
 	{"drain", "", postriderName + "*", "", "out of order", atMost(once)},
 
+	{"slow", "", postriderName, "defaults", "times " + pollerSide.name, atLeast(2)},
+	{"slow", "", postriderName + "*", "", "copies", atMost(once)},
+	{"slow", "", postriderName + "*", "", "missing", atMost(once)},
+	{"slow", "", postriderName + "*", "", "out of order", atMost(once)},
+
 	// Columns that every outbox needs, and nothing else.
 	{"writers", "", ours.name, "nothing running", "of a bare table", atLeast(0.90)},
 	{"writers", "", postriderName + ", " + ours.name, "defaults", "of a bare table", atLeast(0.78)},

@@ -46,9 +46,9 @@ func (c *commands) consoleLink() *cobra.Command {
 		Short: "Make a link that signs one browser in, once",
 		Long: `Make a link to the web console that signs one browser in, and works once, within --expires-in. With --key the session
 belongs to that API key: it has the scopes and sources of the key, and ends with it. Otherwise it is for a person, with
-the scopes and sources given. It needs the rights of postrider_relay or of the schema's owner, as apikey create does.
-The link begins with console.url, where that is set; otherwise, in the database of postrider dev, with the address that
-dev serves; otherwise with http.address.`,
+the scopes and sources given; a source that neither the settings (--config FILE) nor the desk know is refused. It needs
+the rights of postrider_relay or of the schema's owner, as apikey create does. The link begins with console.url, where
+that is set; otherwise, in the database of postrider dev, with the address that dev serves; otherwise with http.address.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -80,6 +80,9 @@ dev serves; otherwise with http.address.`,
 				return err
 			}
 			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, _ string) error {
+				if err := app.CheckSources(ctx, cfg, d, n.Sources); err != nil {
+					return fmt.Errorf("--source: %w", noSource(err))
+				}
 				served, err := d.Access.ConsoleURL(ctx)
 				if err != nil {
 					return err

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,27 @@ func TestConsoleLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "console link --name ada --scopes read", "http://127.0.0.1:4711/login?link=prl_")
+}
+
+// TestConsoleLinkForSources: a source must be known to the settings or to the desk, or a person would see nothing and not know why.
+func TestConsoleLinkForSources(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 0)
+	relay := asRole(t, d.db, "postrider_relay")
+	if _, err := d.db.Conn(t).Exec(t.Context(), `insert into postrider.dlq_source (source) values ('seen')`); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "postrider.yaml")
+	if err := os.WriteFile(file, []byte("sources:\n  - name: orders\n    url: postgres://u@127.0.0.1:1/orders\n    topics: {allow: [orders]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := "console link --name ada --scopes read"
+	for _, known := range []string{" --source main", " --source seen --source main", " --source *", " --source orders --config " + file} {
+		d.runAs(relay, ExitOK, link+known, "/login?link=")
+	}
+	for _, unknown := range []string{" --source orders", " --source main --source ordres --config " + file} {
+		d.runAs(relay, ExitFailure, link+unknown, "--source", "neither the settings nor the desk know a source \"ord", "postrider sources lists them")
+	}
 }
 
 func TestConsoleURL(t *testing.T) {

@@ -94,8 +94,36 @@ func showEntry(w io.Writer, d dlq.Detail, whole *dlq.Letter) error {
 	if e.Occurrences > len(letters) {
 		fmt.Fprintf(w, "The newest %d of %d are shown.\n", len(letters), e.Occurrences)
 	}
+	if err := showRedrives(w, &d); err != nil {
+		return err
+	}
 	showNext(w, &d)
 	return nil
+}
+
+// showRedrives lists the redrives of an investigation, where it has any.
+func showRedrives(w io.Writer, d *dlq.Detail) error {
+	if len(d.Redrives) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\nRedrives, the newest first:\n")
+	rows := make([][]string, len(d.Redrives))
+	for i := range d.Redrives {
+		r := &d.Redrives[i]
+		rows[i] = []string{moment(r.CreatedAt), r.Actor, r.Target, redriveText(r, d.Source), moment(r.FinishedAt)}
+	}
+	return grid(w, []string{"ASKED", "BY", "TOPIC", "STATE", "ENDED"}, rows)
+}
+
+// redriveText says where a redrive stands.
+func redriveText(r *dlq.Redrive, source string) string {
+	switch {
+	case r.State != dlq.Queued:
+		return strings.ReplaceAll(string(r.State), "_", " ")
+	case r.OutboxID == 0: // no row carries it yet
+		return "on its way: " + source + " has not taken it yet"
+	}
+	return "on its way"
 }
 
 // keyHeld says that an event halts its key, or that this is not known; empty where it does not.

@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider/cmd/internal/config"
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
+	dlqpostgres "github.com/postrider/postrider/internal/dlq/postgres"
 	"github.com/postrider/postrider/internal/tasks/ledgertest"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 	"github.com/postrider/postrider/message"
@@ -160,4 +161,30 @@ func TestDLQShowOfAnArchivedTask(t *testing.T) {
 		t.Errorf("after its task was archived it says %+v", got)
 	}
 	contains(t, succeed(t, db, "dlq", "show", id), "Its task was archived ", "task "+id+", which ended as cancelled, is in the archive, which is only read.")
+}
+
+// TestShowRedrives: an investigation shows where its redrives stand, also those that a source has not taken yet.
+func TestShowRedrives(t *testing.T) {
+	t.Parallel()
+	d := newRig(t, 1)
+	if out := d.run(ExitOK, "dlq show "+d.entries[0]); strings.Contains(out, "Redrives") {
+		t.Errorf("it has none:\n%s", out)
+	}
+	d.run(ExitOK, "dlq requeue "+d.entries[0])
+	out := d.run(ExitOK, "dlq show "+d.entries[0], "Redrives, the newest first:", "on its way")
+	if strings.Contains(out, "has not taken it") {
+		t.Errorf("the own outbox has it:\n%s", out)
+	}
+	store, err := dlqpostgres.NewStore(dlqpostgres.Config{Pool: d.db.Pool(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.RecordLetters(t.Context(), dlqtest.Letters(dlqtest.From("orders", dlqtest.Event(7, 1)))); err != nil {
+		t.Fatal(err)
+	}
+	there := decode[api.EntryList](t, d.run(ExitOK, "dlq list --source orders -o json")).Items[0].ID
+	d.run(ExitOK, "dlq requeue "+there)
+	d.run(ExitOK, "dlq show "+there, "on its way: orders has not taken it yet")
+	pgtest.Exec(t, d.db.Conn(t), `update postrider.dlq_redrive set outbox_id = 9, outcome = 'came_back', finished_at = now() where source = 'orders'`)
+	d.run(ExitOK, "dlq show "+there, "came back")
 }

@@ -26,10 +26,26 @@ type From struct {
 type found struct {
 	key    Key
 	text   string
-	origin string
+	origin origin
 }
 
-func foundValue(k Key, text, origin string) found { return found{key: k, text: text, origin: origin} }
+// origin is where a value came from.
+type origin struct {
+	text string // for messages
+	// beside says that it was given beside the settings file: as a flag or in the environment.
+	beside bool
+}
+
+func (o origin) String() string { return o.text }
+
+func foundValue(k Key, text, where string) found {
+	return found{key: k, text: text, origin: origin{text: where}}
+}
+
+// foundBeside is foundValue for a flag, and for the environment.
+func foundBeside(k Key, text, where string) found {
+	return found{key: k, text: text, origin: origin{text: where, beside: true}}
+}
 
 // Load reads the settings. The error joins every mistake found, in all places, one a line.
 func Load(from From) (Config, error) {
@@ -43,7 +59,7 @@ func Load(from From) (Config, error) {
 			values = append(values, foundValue(k, text, "default"))
 		}
 	}
-	c := Config{origins: map[string]string{}}
+	c := Config{origins: map[string]origin{}}
 	wrong := map[string]bool{}
 	if from.File != "" {
 		f := file(from.File)
@@ -55,7 +71,7 @@ func Load(from From) (Config, error) {
 	values, problems = append(values, v...), append(problems, p...)
 	for _, k := range keys() {
 		if text, given := from.Flags[k.String()]; given {
-			values = append(values, foundValue(k, text, "flag --"+k.Flag()))
+			values = append(values, foundBeside(k, text, "flag --"+k.Flag()))
 		}
 	}
 
@@ -78,11 +94,8 @@ func Load(from From) (Config, error) {
 // password: people use the settings of serve with a login of their own.
 func (c *Config) passwordOfPerson() {
 	const address, file = "database.url", "database.password_file"
-	beside := func(key string) bool {
-		return strings.HasPrefix(c.origins[key], "flag ") || strings.HasPrefix(c.origins[key], "environment ")
-	}
-	if c.Database.PasswordFile != "" && beside(address) && !beside(file) && c.Database.URL.hasPassword() {
-		c.Database.PasswordFile, c.origins[file] = "", "left out: "+c.origins[address]+" has a password"
+	if c.Database.PasswordFile != "" && c.origins[address].beside && !c.origins[file].beside && c.Database.URL.hasPassword() {
+		c.Database.PasswordFile, c.origins[file] = "", origin{text: fmt.Sprintf("left out: %s has a password", c.origins[address])}
 	}
 }
 
@@ -156,7 +169,7 @@ func environment(environ []string) (found []found, problems []error) {
 			case !given:
 			case first == "":
 				first = name
-				found = append(found, foundValue(k, value, "environment variable "+name))
+				found = append(found, foundBeside(k, value, "environment variable "+name))
 			case strings.TrimSpace(value) != strings.TrimSpace(values[first]):
 				problems = append(problems, fmt.Errorf("%s: the environment variables %s and %s are set to different values; unset one", k, first, name))
 			}

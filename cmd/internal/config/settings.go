@@ -24,7 +24,7 @@ func (c Config) Settings() []Setting {
 // origin says where the value of a key came from.
 func (c Config) origin(k Key) string {
 	if origin, known := c.origins[k.String()]; known {
-		return origin
+		return origin.text
 	}
 	return "not set"
 }

@@ -142,7 +142,7 @@ func (c Config) Of(s Source) Config {
 	}
 	c.Outbox.Notifier = c.Outbox.Notifier && s.Notifier
 	c.origins = maps.Clone(c.origins)
-	c.origins["database.url"] = s.origin
+	c.origins["database.url"] = origin{text: s.origin}
 	return c
 }
 

@@ -105,7 +105,7 @@ func (r TopicRule) Settings() []Setting {
 	settings := make([]Setting, len(r.values))
 	for i, v := range r.values {
 		v.give(&c)
-		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.origin}
+		settings[i] = Setting{Name: v.name, Value: v.key.value(c), Text: v.key.text(c), Origin: v.origin.text}
 	}
 	if r.wire != nil {
 		settings = append(settings, Setting{Name: wireKey, Value: r.wire.String(), Text: r.wire.String(), Origin: r.wireOrigin})
@@ -127,7 +127,7 @@ func (c Config) forTopic(topic string, origins map[string]string) Config {
 		for _, v := range r.values {
 			v.give(&c)
 			if origins != nil {
-				origins[v.name] = v.origin + ", topics: " + r.match
+				origins[v.name] = v.origin.text + ", topics: " + r.match
 			}
 		}
 	}

@@ -1,13 +1,11 @@
 package doctor
 
 import (
-	"net"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgproto3"
-
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
+	"github.com/postrider/postrider/internal/testenv/pgforeign"
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
@@ -15,6 +13,7 @@ import (
 // refused by what it answers to select version(), and asked nothing else.
 func TestForeignServers(t *testing.T) {
 	t.Parallel()
+	reports := map[string]string{"server_version": "18.2", "standard_conforming_strings": "on", "client_encoding": "UTF8"}
 	for version, says := range map[string]string{
 		"CockroachDB CCL v26.3.1 (x86_64-pc-linux-gnu)":               "neither LISTEN",
 		"PostgreSQL 15.12-YB-2025.2.0.0-b0 on x86_64-pc-linux-gnu":    "cached in each node",
@@ -25,7 +24,7 @@ func TestForeignServers(t *testing.T) {
 		t.Run(strings.Fields(version)[0]+" "+says, func(t *testing.T) {
 			t.Parallel()
 			s := newSubject(t, pgtest.NewEmpty(t), kafkatest.Kfake(t))
-			s.flags["database.url"] = "postgres://u:p@" + answering(t, version) + "/d?sslmode=disable"
+			s.flags["database.url"] = "postgres://u:p@" + pgforeign.Start(t, pgforeign.Server{Version: version, Reports: reports}) + "/d?sslmode=disable"
 			s.flags["database.pooler"] = "none" // a look at a pooler asks something else
 			r := s.examine(t, func(c *Config) { c.Pre = true })
 			r.want(t, "database", "connection", Failed, says, "PostgreSQL 14 or newer is needed", strings.Fields(version)[0])
@@ -34,61 +33,5 @@ func TestForeignServers(t *testing.T) {
 				t.Errorf("%d failed: %+v", r.Failed, r.Findings)
 			}
 		})
-	}
-}
-
-// answering is a server that takes every login and calls itself PostgreSQL 18. It knows select version() and the client's ping, and
-// refuses every other statement.
-func answering(t *testing.T, version string) (address string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go answer(conn, version)
-		}
-	}()
-	return listener.Addr().String()
-}
-
-func answer(conn net.Conn, version string) {
-	defer conn.Close()
-	server := pgproto3.NewBackend(conn, conn)
-	if _, err := server.ReceiveStartupMessage(); err != nil {
-		return
-	}
-	server.Send(&pgproto3.AuthenticationOk{})
-	for name, value := range map[string]string{"server_version": "18.2", "standard_conforming_strings": "on", "client_encoding": "UTF8"} {
-		server.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
-	}
-	for {
-		server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
-		if server.Flush() != nil {
-			return
-		}
-		asked, err := server.Receive()
-		if err != nil {
-			return
-		}
-		query, is := asked.(*pgproto3.Query)
-		switch {
-		case is && query.String == "-- ping":
-			server.Send(&pgproto3.EmptyQueryResponse{})
-		case is && strings.TrimSpace(query.String) == "select version()":
-			server.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("version"), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}}})
-			server.Send(&pgproto3.DataRow{Values: [][]byte{[]byte(version)}})
-			server.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
-		default:
-			server.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "XX000", Message: "another statement than version()"})
-			_ = server.Flush()
-			return
-		}
 	}
 }

@@ -35,7 +35,7 @@ func (c *commanding) late() func() {
 func (c *commanding) call() call {
 	c.t.Helper()
 	made := call{desk: deskName, source: "orders"}
-	if err := c.Confirm(c.t.Context(), deskName, "orders", c.source); err != nil {
+	if _, err := c.Confirm(c.t.Context(), deskName, "orders", c.source); err != nil {
 		c.t.Fatal(err)
 	}
 	if err := c.draw(c.t.Context(), &made); err != nil {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -74,6 +75,54 @@ func TestAnOperationOfAForgottenSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.wantItems("once more", o.UUID, "completed done 1 skipped 0 failed 1 delivered 1", "main 4 done delivered", "orders 2 failed source_forgotten")
+}
+
+// TestForgettingASourceWaitsForOthers, and has nothing by then that they lock next: neither what notes an answer of the source, nor
+// an operation that asks it.
+func TestForgettingASourceWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	const (
+		source    = `select from postrider.dlq_source where source = 'orders' for no key update`
+		operation = `select from postrider.dlq_operation for update nowait`
+	)
+	for name, locks := range map[string][2]string{
+		"an answer":    {source, operation},
+		"an operation": {operation, `select from postrider.dlq_source where source = 'orders' for key share nowait`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCommanding(t)
+			c.dieThere(1, true)
+			o := c.plan(all, dlq.OperationOptions{})
+			c.command(o.UUID, dlq.Start)
+			c.step()
+			c.sendAll()
+			other, err := c.subject.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+			if tag, err := other.Exec(t.Context(), locks[0]); err != nil || tag.RowsAffected() != 1 {
+				t.Fatal(tag, err)
+			}
+			forgotten := make(chan error, 1)
+			go func() {
+				_, err := c.ForgetSource(t.Context(), "orders", "ada")
+				forgotten <- err
+			}()
+			untilWaiting(t, c.subject.pool)
+			if tag, err := other.Exec(t.Context(), locks[1]); err != nil || tag.RowsAffected() != 1 {
+				t.Error(tag, err)
+			}
+			if err := other.Rollback(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := <-forgotten; err != nil {
+				t.Error(err)
+			}
+			c.wantItems("forgotten", o.UUID, "completed done 0 skipped 0 failed 1 delivered 0", "orders 2 failed source_forgotten")
+		})
+	}
 }
 
 // TestAnOperationOfASourceThatWasSetBack: redrives that are undone were none. The operation says so of its items, and ends.

@@ -45,7 +45,7 @@ func (r *Redriver) SendCommands(ctx context.Context, desk, source string, databa
 	if due, err := r.SourcesDue(ctx, []string{source}); err != nil || len(due) == 0 {
 		return sent, err
 	}
-	if err := r.Confirm(ctx, desk, source, database); err != nil {
+	if _, err := r.Confirm(ctx, desk, source, database); err != nil {
 		return sent, err
 	}
 	if err := r.draw(ctx, &c); err != nil || len(c.commands) == 0 {
@@ -191,7 +191,7 @@ func (r *Redriver) SourcesDue(ctx context.Context, sources []string) (due []stri
 
 // FollowSource is Follow for the redrives that a source carries: its database says how their events stand.
 func (r *Redriver) FollowSource(ctx context.Context, desk, source string, database *pgxpool.Pool, limit int, resolve bool) (dlq.Followed, error) {
-	if err := r.Confirm(ctx, desk, source, database); err != nil {
+	if _, err := r.Confirm(ctx, desk, source, database); err != nil {
 		return dlq.Followed{}, err
 	}
 	cursor, _ := r.followed.LoadOrStore(source, &redriveCursor{})

@@ -357,8 +357,8 @@ func TestASecondDeskIsToldOfTheFirst(t *testing.T) {
 	t.Parallel()
 	c := newCommanding(t)
 	mustExec(t, c.source, `select from postrider.outbox_obey('south', '[]', 7)`)
-	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
-		t.Errorf("the second desk: %v", err)
+	if other, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil || other != "south" {
+		t.Errorf("the second desk is told of the desk %q: %v", other, err)
 	}
 	if known, err := c.KnownSources(t.Context()); err != nil || len(known) != 1 || known[0].Stopped != "" {
 		t.Errorf("the second desk knows %+v, %v", known, err)

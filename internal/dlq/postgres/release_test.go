@@ -31,6 +31,22 @@ func reasons(done dlq.Requeued) (all []dlq.SkipReason) {
 	return all
 }
 
+// TestAKeyIsAskedToGoOnce: asked again before the source has answered, it is the same command; afterwards it is another.
+func TestAKeyIsAskedToGoOnce(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	first, second := c.dieThere(1, true), c.dieThere(2, true)
+	c.release(first)
+	if done := c.release(first, second); !sameIDs(done.Asked, []uuid.UUID{first, second}) || len(done.Skipped) != 0 {
+		t.Errorf("again: %+v", done)
+	}
+	c.sendAll()
+	c.wantAnswers("release 2 released", "release 3 released")
+	c.release(first)
+	c.sendAll()
+	c.wantAnswers("release 2 released", "release 3 released", "release 2 no_key")
+}
+
 // TestAKeyIsLetGo at the desk, of its own outbox and of a source: the key goes on, and the investigation stays open.
 func TestAKeyIsLetGo(t *testing.T) {
 	t.Parallel()

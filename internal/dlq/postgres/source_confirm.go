@@ -34,13 +34,17 @@ func (n sourceNow) obeysAnother(desk string) bool { return n.desk != "" && n.des
 
 // Confirm proves that neither the database of a source nor that of the desk was set back since they last met. If one was, the
 // source is stopped, and the error is a *dlq.StoppedError. Every other error says that one of the two could not be asked.
+// Without an error it returns the other desk that the source obeys; empty where it obeys this one, or none yet.
 //
 // It needs no lock. What the desk knows of the source was committed there before it was noted here, so it is read first. What
 // the source has heard of was committed here before the source heard of it, so the desk is read again behind it. A source that obeys
 // another desk has heard of the calls of that one: it refuses the commands of this one, by name.
-func (r *Redriver) Confirm(ctx context.Context, desk, source string, database querier) error {
-	_, err := r.confirm(ctx, desk, source, database)
-	return err
+func (r *Redriver) Confirm(ctx context.Context, desk, source string, database querier) (other string, err error) {
+	now, err := r.confirm(ctx, desk, source, database)
+	if err == nil && now.obeysAnother(desk) {
+		other = now.desk
+	}
+	return other, err
 }
 
 func (r *Redriver) confirm(ctx context.Context, desk, source string, database querier) (now sourceNow, err error) {

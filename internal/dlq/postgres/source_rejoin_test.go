@@ -42,10 +42,11 @@ func (c *commanding) wantStopped(reason dlq.StopReason) {
 	acts := pgtest.Value[int](c.t, c.source, `select count(*) from postrider.access_audit`)
 	_, sending := c.SendCommands(c.t.Context(), deskName, "orders", c.source)
 	if c.count(`select count(*) from postrider.dlq_command where answered_at is null`) == 0 {
-		sending = c.Confirm(c.t.Context(), deskName, "orders", c.source) // there is nothing to send
+		_, sending = c.Confirm(c.t.Context(), deskName, "orders", c.source) // there is nothing to send
 	}
 	_, following := c.FollowSource(c.t.Context(), deskName, "orders", c.source, 100, true)
-	for what, err := range map[string]error{"it is confirmed": c.Confirm(c.t.Context(), deskName, "orders", c.source), "commands are sent": sending, "redrives are followed": following} {
+	_, confirming := c.Confirm(c.t.Context(), deskName, "orders", c.source)
+	for what, err := range map[string]error{"it is confirmed": confirming, "commands are sent": sending, "redrives are followed": following} {
 		var stopped *dlq.StoppedError
 		if !errors.As(err, &stopped) || stopped.Reason != reason || !strings.Contains(err.Error(), "postrider sources rejoin orders") {
 			c.t.Errorf("%s: %v, want it stopped as %s", what, err, reason)
@@ -139,7 +140,7 @@ func TestASourceThatLostReceipts(t *testing.T) {
 	backup := c.backup()
 	mustExec(t, c.source, `insert into postrider.outbox_event (topic) values ('t')`)
 	outboxtest.SettleAll(t, c.source, outboxtest.Published, outboxtest.Pending, 0)
-	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
+	if other, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil || other != "" {
 		t.Fatal(err)
 	}
 	c = c.back(c.subject.pool, backup)
@@ -152,7 +153,7 @@ func TestASourceThatLostReceipts(t *testing.T) {
 	if done := c.rejoin(); len(done.Undone)+len(done.Acts) != 0 || !done.Done {
 		t.Errorf("%+v", done)
 	}
-	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
+	if _, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
 		t.Error(err)
 	}
 }
@@ -181,7 +182,7 @@ func TestAStoppedSourceIsNotCalled(t *testing.T) {
 	c := newCommanding(t)
 	c.redrive(c.dieThere(1, true))
 	for _, stop := range []string{`stopped = 'rewound', stopped_at = now()`, `stopped = null, stopped_at = null, forgotten_at = now()`} {
-		if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil && !isStoppedBy(err) {
+		if _, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil && !isStoppedBy(err) {
 			t.Fatal(err)
 		}
 		mustExec(t, c.subject.pool, `update postrider.dlq_source set `+stop)
@@ -300,7 +301,7 @@ func TestRejoinIsCut(t *testing.T) {
 				t.Fatalf("it was not cut: %v", err)
 			}
 			c.rejoin()
-			if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
+			if _, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
 				t.Error(err)
 			}
 			c.redrive(entry)
@@ -317,7 +318,7 @@ func TestRejoinIsCut(t *testing.T) {
 func TestAnotherDatabaseOfTheName(t *testing.T) {
 	t.Parallel()
 	c := newCommanding(t)
-	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
+	if _, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, c.source, `update postrider.outbox_source set source_uuid = gen_random_uuid()`)
@@ -391,7 +392,7 @@ func TestAForgottenSource(t *testing.T) {
 func TestForgettingWaitsForWhoAsks(t *testing.T) {
 	t.Parallel()
 	c := newCommanding(t)
-	if err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil { // the desk knows it from then on
+	if _, err := c.Confirm(t.Context(), deskName, "orders", c.source); err != nil { // the desk knows it from then on
 		t.Fatal(err)
 	}
 	letter := func(n int) string { return "orders/event:" + dlqtest.EventID(n).String() + ":1" }

@@ -46,7 +46,7 @@ const (
 // inlineBytes is the size from which a key or a payload is read by itself: a page of the largest that is below it is as
 // much as a batch may have.
 func inlineBytes(q *relay.Question) int32 {
-	return int32(max(min(q.Bytes/int64(max(q.Events, 1)), 1<<20), 8<<10))
+	return int32(max(min(q.Bytes/int64(max(q.Events, 1)), 1<<20), 1<<10))
 }
 
 // Read implements relay.Leadership.

@@ -17,7 +17,7 @@ begin
     -- Which event it is the stored letter says, and not the caller; as in dlq_ask_source.
     for entry, asked in
     with given as materialized (
-        select w.place, w.entry, l.source, l.source_outbox_id, l.event_id, l.episode,
+        select w.place, w.entry, l.source, l.source_outbox_id, l.event_id, l.episode, waiting.command,
                coalesce(e.resolution_status = 'pending' and e.subject_type = 'event' and l.dlq_entry_uuid = w.entry and l.source = e.source
                         and num_nulls(l.source_outbox_id, l.event_id, l.episode) = 0
                         and (select s.forgotten_at from postrider.dlq_source s where s.source = l.source) is null, false) as askable
@@ -26,12 +26,17 @@ begin
             select e.resolution_status, e.subject_type, e.source from postrider.dlq_entry e where e.dlq_entry_uuid = w.entry limit 1) e on true
         left join lateral (
             select l.dlq_entry_uuid, l.source, l.source_outbox_id, l.event_id, l.episode from postrider.dlq_letter l where l.letter_id = w.letter_id limit 1) l on true
+        -- Asked again before the source has answered, it is the same command.
+        left join lateral (
+            select c.dlq_command_uuid as command from postrider.dlq_command c
+            where c.source = l.source and c.answered_at is null and c.kind = 'release' and c.dlq_entry_uuid = w.entry and c.event_id = l.event_id
+              and c.episode = l.episode limit 1) waiting on true
     ), commanded as (
         insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
-        select g.source, 'release', g.entry, g.source_outbox_id, g.event_id, g.episode, p_actor from given g where g.askable order by g.place
+        select g.source, 'release', g.entry, g.source_outbox_id, g.event_id, g.episode, p_actor from given g where g.askable and g.command is null order by g.place
         returning dlq_entry_uuid, dlq_command_uuid
     )
-    select g.entry, c.dlq_command_uuid from given g left join commanded c on c.dlq_entry_uuid = g.entry
+    select g.entry, case when g.askable then coalesce(g.command, c.dlq_command_uuid) end from given g left join commanded c on c.dlq_entry_uuid = g.entry
     loop
         if asked is null then
             raise exception using errcode = '55000', message = format('postrider: no source can be asked to let a key go for investigation %s', coalesce(entry::text, 'null')),
@@ -42,5 +47,5 @@ begin
     end loop;
 end $$;
 comment on function postrider.dlq_ask_release(text, uuid[], text[]) is
-'Asks sources to let the keys go that the events of investigations halt, each by a letter of it, and returns the commands (dlq_command). The investigations stay open. All are asked or none.';
+'Asks sources to let the keys go that the events of investigations halt, each by a letter of it, and returns the commands (dlq_command). A command that waits for its answer is returned again. The investigations stay open. All are asked or none.';
 revoke all on function postrider.dlq_ask_release(text, uuid[], text[]) from public;

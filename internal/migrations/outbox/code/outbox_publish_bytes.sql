@@ -8,6 +8,12 @@ declare
     known_id uuid;
     attempts integer;
 begin
+    -- The domain of the column says the same, without a word about the name and what would do.
+    if topic !~ '^[a-zA-Z0-9._-]+$' or octet_length(topic) > 249 or topic in ('.', '..') or starts_with(topic, '__') then
+        raise exception using errcode = '23514', message = format('postrider: topic %s is not the name of a Kafka topic for events', quote_literal(left(topic, 100))),
+            constraint = case when starts_with(topic, '__') then 'outbox_event_topic_not_internal' else 'outbox_event_topic_valid' end,
+            hint = 'Pass a name of 1 to 249 letters, digits, dots, underscores and hyphens. "." and ".." are no names, and names that begin with two underscores are Kafka''s own.';
+    end if;
     if headers is null then
         headers := '{}';
     elsif headers <> '{}' then
