@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/internal/testenv/buildtest"
-	"github.com/postrider/postrider/internal/testenv/kafkatest"
 	"github.com/postrider/postrider/internal/testenv/history"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // pace is how fast a run plays.
