@@ -41,7 +41,7 @@ versions: ## the tests of SQL on PostgreSQL 14, 16, 17 and 18, and of brokers on
 soak: setup ## the crash, two-relay, mixed-fault and rebalance runs for SOAK_SECONDS each (default 300), on the real broker too; PAGE=docs/faults.md renews its figures
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PAGE=$(abspath $(PAGE)) go run ./cmd/internal/testrig -- \
 		go test $(if $(shell command -v gcc || command -v clang || command -v cc),-race) -count=1 -v -timeout $$(($(SOAK_SECONDS) * 10 + 1800))s -parallel 1 \
-		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis|TestSourcesUnderFaults|TestSourcesRestarted|TestConsumerChurn|TestConsumerOutages|TestFromDebezium' ./cmd/internal/soak
+		-run 'TestKilledAtEveryStep|TestServeKilled|TestTwoRelays|TestNemesis|TestSourcesUnderFaults|TestSourcesRestarted|TestSourcesKilled|TestConsumerChurn|TestConsumerOutages|TestFromDebezium' ./cmd/internal/soak
 
 bench: setup ## the figures of BENCHMARKS.md; ARGS selects, such as ARGS="-quick -scenario drain"
 	go run ./cmd/internal/bench $(ARGS)

@@ -28,13 +28,14 @@ fi
 
 # A package that has goroutines, channels, locks or atomic values runs under the race detector, which takes five times the
 # processor; so do the runs of the relay as a whole, and replay, whose client calls it from goroutines. The others cannot race.
-# Of some the tests that reach what runs side by side are under it (partly), and all run without it; of the domain's model each
-# rapid test makes fewer checks under it. Not under it, though they have some: programs and their tests from outside (plain), which
-# have little; the soaks are in `make soak`, and what they run is in internal/relay/relaytest and cmd/internal/app as well.
+# Of some the tests that reach what runs side by side are under it (partly), and all run without it. The domain runs twice: for its
+# coverage without it, and with it where each rapid test makes fewer checks (model). Not under it, though they have some: programs
+# and their tests from outside, and the broker's processes that tests start (plain), which have little; the soaks are in
+# `make soak`, and what they run is in internal/relay/relaytest and cmd/internal/app as well.
 plain='cmd/postrider$|cmd/internal/(archtest|bench|cli|doctor|monitoring|packaging|interop|e2e|soak)(/|$)|examples/|internal/(migrations|testenv/kafkajars)$'
 partly="cmd/internal/console=Silent|Hears|ALivePage|AnOpenPage|TwoPeople|ASession|TheDatabase
 cmd/internal/httpapi=Limits|Limited|Idempotency|IsShared|WhoAsked|WhoWaits|WhoWaited|KeepsNobody|AskedOnce|Readiness|Stop|SlowRequests|GoesAway
-internal/dlq/postgres=Command|Together|Redrive|Operation|Follow|Deadlock|TwoOperators"
+internal/dlq/postgres=Command|Together|Redrive|Operation|Follow|Deadlock|TwoOperators|LetGo|WhatASource|WaitingForASource|EveryDeath|Overtaken|AtOnce|TakesIt|WhileRecording|SameGroups|WaitsFor"
 packages=$(go list ./...) || exit 1
 covered="message retry outbox internal/relay internal/tasks/task internal/dlq" # the domain; a coverage of the other rooms is not looked at, and costs a tenth of the time
 others=$(grep -vE "postrider/($(tr ' ' '|' <<<"$covered"))\$" <<<"$packages")
@@ -50,29 +51,34 @@ longest_plain="cmd/internal/console cmd/internal/bench cmd/internal/soak interna
 here() { printf './%s ' "$@"; }
 export domain="$(here $covered)"
 export raced="$race $(here $longest) $(xargs <<<"$rest")"
-export model="./internal/relay -rapid.checks=20"
+export model="./internal/relay ./internal/dlq -rapid.checks=20"
 export partly race
 export unraced="$(here $longest_plain) $(grep -vxF "$rest" <<<"$others" | xargs)"
-# Twice as many tests at once as cores, and twice as many packages in all, because many wait for timeouts.
+# Twice as many tests at once as cores, because many wait for timeouts; of packages one to a core, and half as many beside them.
 # `make verify` vets; what a debugger needs (-w leaves it out) is a third of linking.
 cores=$(getconf _NPROCESSORS_ONLN)
-export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores)) -p $cores"
+export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores))"
+export half=$(((cores + 1) / 2)) cores
 # Compiled first: the tests wait for real clocks, and a compiler beside them takes both cores for minutes.
-go list -export -test -deps $(xargs <<<"$raced ./internal/relay $(sed 's|^|./|; s|=.*||' <<<"$partly")") >/dev/null && go list -export -test -deps $(xargs <<<"$unraced $domain") >/dev/null || exit 1
-# Two at a time, so that no long package runs alone; the second is printed behind the first.
+go list -export -test -deps $(xargs <<<"$raced ./internal/relay ./internal/dlq $(sed 's|^|./|; s|=.*||' <<<"$partly")") >/dev/null && go list -export -test -deps $(xargs <<<"$unraced $domain") >/dev/null || exit 1
+# Both halves at a time, so that no long package runs alone; the second is printed behind the first.
 go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
-	go test $options $unraced >coverage/unraced.log 2>&1 &
-	go test $options $raced; first=$?
+	go test $options -p $cores $unraced >coverage/unraced.log 2>&1 &
+	go test $options -p $half $raced; first=$?
 	if [ -n "$race" ]; then
-		go test $options $race $model || first=1
+		go test $options -p $half $race $model || first=1
 		while IFS== read -r dir tests; do go test $options $race -run "$tests" "./$dir" </dev/null || first=1; done <<<"$partly"
 	fi
-	go test $options -cover $domain || first=1
+	go test $options -p $half -cover $domain || first=1
 	wait $!; second=$?
 	cat coverage/unraced.log
 	[ $first -eq 0 ] && [ $second -eq 0 ]' 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
+if grep -q 'no tests to run' "$log"; then
+	echo "test: a pattern of tests above matches none; put it right in scripts/test.sh"
+	exit 1
+fi
 failed=""
 for p in $covered; do
 	percent=$(awk -v p="github.com/postrider/postrider/$p" '$1 == "ok" && $2 == p { for (i = 3; i < NF; i++) if ($i == "coverage:") print $(i + 1) }' "$log" | tr -d '%')

@@ -96,7 +96,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm"
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-api-entries", "4000", "-api-rate", "100", "-api-duration", "500ms", "-api-asks", "2",
 	"-console-tasks", "500", "-console-rate", "20", "-console-duration", "1s", "-screens", "5", "-console-together", "3", "-screens-duration", "300ms",
-	"-letters", "600", "-sources", "3", "-busy-servers", "2", "-busy-sources", "3", "-killed-sources", "4", "-sources-settle", "100ms", "-consumer-records", "3000", "-consumer-slow-records", "100",
+	"-letters", "600", "-sources", "3", "-busy-servers", "2", "-busy-sources", "3", "-killed-sources", "6", "-sources-settle", "100ms", "-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
@@ -108,9 +108,9 @@ var figures = map[string]struct {
 	"slow":      {4, []string{"events/s", "times a day's poller", "peak MiB", "copies", "missing", "out of order"}},
 	"writers":   {8, []string{"commits/s", "writers' backends", "PostgreSQL beside them", "WAL bytes an event"}},
 	"inserts":   {9, []string{"µs", "WAL bytes"}},
-	"steady":    {2, []string{"commit p50 ms", "PostgreSQL beside them", "WAL bytes an event"}},
+	"steady":    {4, []string{"commit p50 ms", "PostgreSQL beside them", "WAL bytes an event"}},
 	"takeover":  {1, []string{"takeover ms", "longest event ms"}},
-	"hotkey":    {4, []string{"others' p99 ms", "missing"}},
+	"hotkey":    {2, []string{"others' p99 ms", "missing"}},
 	"burst":     {2, []string{"others' longest ms", "missing"}},
 	"flat":      {4, []string{"events/s", "PostgreSQL"}},
 	"faults":    {2, []string{"events/s of healthy topics", "PostgreSQL"}},

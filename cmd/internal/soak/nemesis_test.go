@@ -13,6 +13,7 @@ import (
 
 	"github.com/postrider/postrider/internal/testenv/buildtest"
 	"github.com/postrider/postrider/internal/testenv/history"
+	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
 // pace is how fast a run plays.
@@ -51,10 +52,14 @@ var long = pace{patience: 45 * time.Second, rate: 1000, publish: 3 * time.Second
 
 // TestNemesis breaks everything around two relays and a collector, one thing after the other and now and
 // then two at once, while writers go on, and judges the whole: nothing lost, invented, out of order or
-// stuck, no copy that no fault explains, and one investigation for each dead letter. In `make soak` it runs on kfake too.
+// stuck, no copy that no fault explains, and one investigation for each dead letter. It runs on a real
+// broker, and where there is none and in `make soak` on kfake.
 func TestNemesis(t *testing.T) {
 	t.Parallel()
 	brokers, p := []string{"kafka"}, brief
+	if !kafkatest.Real(t).Real() {
+		brokers = []string{"kfake"}
+	}
 	if total := duration(t, 0); total > 0 {
 		brokers, p = []string{"kfake", "kafka"}, long
 		p.total = total

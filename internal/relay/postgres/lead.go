@@ -44,7 +44,9 @@ type leadership struct {
 	number, position int64 // of the newest receipt; the settler's alone
 	lastRead         int   // events that the last read had; the reader's alone
 
-	answered atomic.Int64 // when the session answered last, in nanoseconds of the monotonic clock since start
+	// answered is when the session was last asked something that it answered, in nanoseconds of the monotonic clock since start: at
+	// first the locks.
+	answered atomic.Int64
 	start    time.Time
 	glances  chan glance // for the session that leads
 	pooled   bool        // that session belongs to a pooler

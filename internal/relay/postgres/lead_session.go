@@ -120,7 +120,6 @@ type glanced struct {
 // one.
 func (d *leadership) watchSession(ctx context.Context, conn *pgxpool.Conn) {
 	defer close(d.stopped)
-	d.answered.Store(int64(time.Since(d.start)))
 	every := min(d.log.silence/3, d.log.renewEach, d.log.askEach)
 	old := time.Now().Add(d.log.renewEach)
 	due := time.NewTimer(every)

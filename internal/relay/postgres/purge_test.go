@@ -265,6 +265,7 @@ func TestRule12ReceiptsGoAndMerge(t *testing.T) {
 				}
 				if r.IntN(15) == 0 {
 					f.letGo(d)
+					f.freed()
 					d = f.lead()
 					f.exec(`update postrider.outbox_receipt set at = $1 where number = $2`, clock, d.number)
 				}

@@ -116,7 +116,7 @@ func TestRule6AFrozenLeaderIsNotSureBeforeAnotherLeads(t *testing.T) {
 	f.done(err)
 	t.Cleanup(pool.Close)
 	store := NewStore(pool, StoreOptions{})
-	store.silence = 600 * time.Millisecond
+	store.silence = 4 * time.Second // the other needs less than half of it to begin
 	d := f.leadBy(store, "host:1:aaaa")
 	pid := f.session(d, 0)
 	proxy.Freeze()
