@@ -52,6 +52,16 @@ const (
 	AnswerBusy = "busy"
 )
 
+// ActAnswer reports whether an answer says that the source acted. It answers an act the same when it is asked again; a refusal
+// leaves nothing behind there, and is judged again.
+func ActAnswer(answer string) bool {
+	switch answer {
+	case AnswerInPlace, AnswerNew, AnswerClosed, AnswerReleased:
+		return true
+	}
+	return false
+}
+
 // SourceCommand is what the desk wants done to an event of another source, in the database of that.
 type SourceCommand struct {
 	// UUID is its identity, by which the source knows that it has obeyed.

@@ -98,6 +98,14 @@ func (s sender) Redrive(_ context.Context, req RedriveRequest) (Requeued, error)
 	req.Written(done)
 	return done, nil
 }
+
+// silentSender is a sender that does not say when its messages are written.
+type silentSender struct{ sender }
+
+func (s silentSender) Redrive(context.Context, RedriveRequest) (Requeued, error) {
+	return Requeued{Reaches: s.reach()}, nil
+}
+
 func (s sender) Preview(context.Context, RedriveRequest) (Requeued, error) {
 	return Requeued{Reaches: s.reach()}, nil
 }
@@ -140,6 +148,27 @@ func TestReachingAsksTheBrokers(t *testing.T) {
 		if got, err := ask(Reaching(sender{}, nil)); err != nil || got[0].Unknown != "no brokers are given" {
 			t.Errorf("%s: %+v, %v", way, got, err)
 		}
+	}
+}
+
+// TestReachingTellsTheCaller what is written, before the brokers have answered. What is not told keeps its reaches, unasked.
+func TestReachingTellsTheCaller(t *testing.T) {
+	t.Parallel()
+	brokers := &readers{reading: Reading{Groups: map[string][]string{"orders": {"b"}}}, let: make(chan struct{})}
+	var told []Requeued
+	done, err := Reaching(sender{}, brokers).Redrive(t.Context(), RedriveRequest{Written: func(written Requeued) {
+		told = append(told, written)
+		close(brokers.let)
+	}})
+	if err != nil || len(done.Reaches) != 1 || fmt.Sprint(done.Reaches[0].Others) != "[b]" {
+		t.Errorf("%+v, %v", done.Reaches, err)
+	}
+	if len(told) != 1 || len(told[0].Reaches) != 1 || told[0].Reaches[0].Unknown != NotAsked {
+		t.Errorf("told %+v", told)
+	}
+	done, err = Reaching(silentSender{}, brokers).Redrive(t.Context(), RedriveRequest{})
+	if err != nil || len(done.Reaches) != 1 || done.Reaches[0].Unknown != NotAsked {
+		t.Errorf("of one that tells nothing: %+v, %v", done.Reaches, err)
 	}
 }
 

@@ -157,13 +157,19 @@ func (r *reachingRedriver) Redrive(ctx context.Context, req RedriveRequest) (Req
 	// The brokers are asked while sources are waited for.
 	var asking sync.WaitGroup
 	var reaches []Reach
+	told := req.Written
 	req.Written = func(written Requeued) {
 		reaches = slices.Clone(written.Reaches)
 		asking.Go(func() { r.ask(ctx, reaches) })
+		if told != nil {
+			told(written)
+		}
 	}
 	done, err := r.Redriver.Redrive(ctx, req)
 	asking.Wait()
-	done.Reaches = reaches
+	if reaches != nil {
+		done.Reaches = reaches
+	}
 	return done, err
 }
 

@@ -256,7 +256,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		pace := newIdle(time.Second, time.Minute, 0)
 		if r.cfg.Rests {
 			pace = newIdle(restingPurge, restingPurgeMost, 0)
-			_ = loop.Sleep(ctx, rand.N(restingPurgeMost)) // not all of many at once
+			_ = loop.Sleep(ctx, rand.N(restingPurge)) // not all of many at once
 		}
 		r.loop(ctx, "retention", r.purge, pace)
 	})

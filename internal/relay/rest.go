@@ -14,8 +14,8 @@ const (
 	// fullGlance is how many glances there are to one that looks at more than the log, while nothing waits: then the relay itself
 	// leaves nothing else to do, and only people do.
 	fullGlance = 10
-	// restingPurge is the pause between two looks for rows that are kept no longer, of a relay that rests. It grows to
-	// restingPurgeMost while there are none: each look takes a connection of its own.
+	// restingPurge is the pause between two looks for rows that are kept no longer, of a relay that rests, and the longest one before
+	// the first. It grows to restingPurgeMost while there are none: each look takes a connection of its own.
 	restingPurge     = 10 * time.Minute
 	restingPurgeMost = time.Hour
 )

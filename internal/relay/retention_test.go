@@ -41,6 +41,33 @@ func newStock(published, dead, keys int) *stock {
 		rows: map[PurgeKind]int{PurgePublished: published, PurgeDeadLettered: dead, PurgeIdempotencyKeys: keys}}
 }
 
+// TestRetentionOfOneThatRestsBegins within ten minutes: a process may not live for longer.
+func TestRetentionOfOneThatRestsBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		var stocks []*stock
+		for range 5 {
+			s := newStock(1, 0, 0)
+			r := testRelay(t, func(c *Config) {
+				restful(c)
+				c.Store = &fakeStore{purge: s.purge}
+			})
+			stocks = append(stocks, s)
+			ended.Go(func() { _ = r.Run(ctx) })
+		}
+		time.Sleep(restingPurge + time.Second)
+		stop()
+		ended.Wait()
+		for i, s := range stocks {
+			if s.rows[PurgePublished] != 0 {
+				t.Errorf("relay %d has not looked", i)
+			}
+		}
+	})
+}
+
 func TestRetentionGoesOnAndRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -148,6 +148,9 @@ func (r *Receipt) Plain() bool {
 	return len(r.Holds)+len(r.Ended)+len(r.Exceptions)+len(r.Gone)+len(r.Putback)+len(r.Skipped) == 0 && r.Trying == 0
 }
 
+// rows is how many exceptions a receipt writes or removes.
+func (r *Receipt) rows() int { return len(r.Exceptions) + len(r.Gone) + len(r.Putback) }
+
 // TaskEvent is an event of a task.
 type TaskEvent struct {
 	ID       int64

@@ -28,8 +28,12 @@ const settleTimeout = 10 * time.Second
 // carefulAfter is how many deaths over the same events make batches smaller.
 const carefulAfter = 3
 
-// settleAtOnce is how many receipts are written in one transaction at most.
-const settleAtOnce = 16
+// settleAtOnce is how many receipts are written in one transaction at most. Once these have settleRows exceptions, no other receipt goes
+// with them: settleTimeout bounds the transaction, and where a topic is missing each event of a large batch is one.
+const (
+	settleAtOnce = 16
+	settleRows   = 10_000
+)
 
 // settleApart is the least time between two plain receipts. After a kill the events of that time are sent again. A
 // transaction for each small batch costs the database more than reading the batch.
@@ -229,10 +233,10 @@ func (t *term) settle(ctx context.Context, fail func(error)) {
 // gather returns a receipt with the receipts that follow it. A plain receipt waits for more until settleApart after the one
 // before: no other part of the relay waits for it.
 func (t *term) gather(ctx context.Context, s *settlement, last time.Time) []*settlement {
-	group := []*settlement{s}
+	group, rows := []*settlement{s}, s.receipt.rows()
 	// A hold that ends makes room for the next hold of its subject. One transaction puts holds in place before it ends
 	// others, so the next receipt is not in the same one.
-	for len(s.receipt.Ended) == 0 && len(group) < settleAtOnce {
+	for len(s.receipt.Ended) == 0 && len(group) < settleAtOnce && rows < settleRows {
 		var next *settlement
 		pause := settleApart - time.Since(last)
 		if !s.receipt.Plain() || t.once != nil || t.careful.Load() > 0 {
@@ -256,7 +260,7 @@ func (t *term) gather(ctx context.Context, s *settlement, last time.Time) []*set
 			break
 		}
 		<-t.room
-		group, s = append(group, next), next
+		group, s, rows = append(group, next), next, rows+next.receipt.rows()
 	}
 	return group
 }

@@ -70,7 +70,7 @@ func (c *commander) wake(sources []string) {
 func (w *sourceWork) wakeCommands() {
 	select {
 	case w.commands <- struct{}{}:
-	default: // it is at it, and looks once more
+	default: // a look is already asked for
 	}
 }
 

@@ -360,6 +360,7 @@ func TestKeysByHand(t *testing.T) {
 	if listed := d.run(ExitOK, "apikey list"); strings.Contains(listed, "SOURCES") {
 		t.Errorf("keys have a column of sources, and each has all:\n%s", listed)
 	}
+	d.ask(`with i as (insert into postrider.dlq_source (source) values ('orders'), ('billing') returning 1) select count(*)::text from i`)
 	team := decode[api.CreatedKey](t, d.runAs(d.owner, ExitOK, "apikey create --name team --scopes read --source orders --source billing -o json"))
 	if team.Sources.String() != "billing, orders" || !key.Sources.All() {
 		t.Errorf("%v, %v", team.Sources, key.Sources)

@@ -34,8 +34,9 @@ func (c *commands) apikeyCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create --name NAME --scopes SCOPE,...",
 		Short: "Make a key, and show it once",
-		Long: `Make a key of the HTTP API and show it; it is kept nowhere and cannot be shown again. It needs the rights of
-postrider_relay or of the schema's owner, because a login that makes keys decides who may do what.`,
+		Long: `Make a key of the HTTP API and show it; it is kept nowhere and cannot be shown again. A source that neither the
+settings (--config FILE) nor the desk know is refused. It needs the rights of postrider_relay or of the schema's owner,
+because a login that makes keys decides who may do what.`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := out.check()
@@ -56,7 +57,14 @@ postrider_relay or of the schema's owner, because a login that makes keys decide
 					return usagef("--expires-in is %s: the key would have expired already; leave the flag out for a key that works for good", expires)
 				}
 			}
+			cfg, err := c.load(inWords, "database.url")
+			if err != nil {
+				return err
+			}
 			return c.withServices(cmd.Context(), at, grant("postrider_relay"), func(ctx context.Context, d *app.Services, _ string) error {
+				if err := app.CheckSources(ctx, cfg, d, n.Sources); err != nil {
+					return fmt.Errorf("--source: %w", noSource(err))
+				}
 				key, token, err := d.Access.Create(ctx, n)
 				if err != nil {
 					return err

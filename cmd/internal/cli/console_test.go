@@ -47,8 +47,8 @@ func TestConsoleLinks(t *testing.T) {
 	d.runAs(asRole(t, d.db, "postrider_relay"), ExitOK, "console link --name ada --scopes read", "http://127.0.0.1:4711/login?link=prl_")
 }
 
-// TestConsoleLinkForSources: a source must be known to the settings or to the desk, or a person would see nothing and not know why.
-func TestConsoleLinkForSources(t *testing.T) {
+// TestAccessToSources: a source must be known to the settings or to the desk, or a person would see nothing and not know why.
+func TestAccessToSources(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 0)
 	relay := asRole(t, d.db, "postrider_relay")
@@ -59,12 +59,14 @@ func TestConsoleLinkForSources(t *testing.T) {
 	if err := os.WriteFile(file, []byte("sources:\n  - name: orders\n    url: postgres://u@127.0.0.1:1/orders\n    topics: {allow: [orders]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	link := "console link --name ada --scopes read"
-	for _, known := range []string{" --source main", " --source seen --source main", " --source *", " --source orders --config " + file} {
-		d.runAs(relay, ExitOK, link+known, "/login?link=")
-	}
-	for _, unknown := range []string{" --source orders", " --source main --source ordres --config " + file} {
-		d.runAs(relay, ExitFailure, link+unknown, "--source", "neither the settings nor the desk know a source \"ord", "postrider sources lists them")
+	for command, says := range map[string]string{"console link": "/login?link=", "apikey create": "pr_"} {
+		command += " --name ada --scopes read"
+		for _, known := range []string{" --source main", " --source seen --source main", " --source *", " --source orders --config " + file} {
+			d.runAs(relay, ExitOK, command+known, says)
+		}
+		for _, unknown := range []string{" --source orders", " --source main --source ordres --config " + file} {
+			d.runAs(relay, ExitFailure, command+unknown, "--source", "neither the settings nor the desk know a source \"ord", "postrider sources lists them")
+		}
 	}
 }
 

@@ -25,8 +25,8 @@ later events of the keys come back, in order. The events stay given up and the i
 of them later goes behind. Closing an investigation lets its key go, too.
 
 The database of another source is asked, and lets the key go there. Asking again before it has answered changes
-nothing. Investigations whose event halts no key are
-skipped; then the exit code is 3. An id that does not exist fails the whole command, and nothing is let go.`,
+nothing. Investigations whose event halts no key are skipped; then the exit code is 3. An id that does not exist fails
+the whole command, and nothing is let go.`,
 		Args:              takes("ID..."),
 		ValidArgsFunction: c.completeEntries,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -107,8 +107,17 @@ func judgeDepth(who string, c config.Config) []result {
 	if c.Outbox.BatchSize >= deepBatch {
 		return nil
 	}
-	return warn(fmt.Sprintf("set outbox.batch_size to %d", deepBatch), "%s: answers take 250 ms and more, and a batch waits for all of its answers: with outbox.batch_size %d at most %d events a second",
+	return warn(deeper(c), "%s: answers take 250 ms and more, and a batch waits for all of its answers: with outbox.batch_size %d at most %d events a second",
 		who, c.Outbox.BatchSize, c.Outbox.BatchSize*4)
+}
+
+// deeper says what makes batches deeper. A batch of a named source has a part of its buffered_mb as well.
+func deeper(c config.Config) string {
+	hint := fmt.Sprintf("set outbox.batch_size to %d", deepBatch)
+	if c.HasSources() {
+		hint += "; batches of named sources are bounded by limits.buffered_mb as well"
+	}
+	return hint
 }
 
 func checkKind(ctx context.Context, p *patient) ([]result, error) {
@@ -171,7 +180,7 @@ func judgeProduceTime(took time.Duration, c config.Config) []result {
 		return warn(fmt.Sprintf("raise outbox.publish_timeout_ms to four times that, at most 12000; now it is %d", c.Outbox.PublishTimeout.Milliseconds()),
 			"a produce takes %v: batches that take twice as long count as not answered, and are sent again", took.Round(time.Millisecond))
 	case took >= longProduce && c.Outbox.BatchSize < deepBatch:
-		return warn(fmt.Sprintf("set outbox.batch_size to %d", deepBatch), "a produce takes %v, and a batch waits for its answers: with outbox.batch_size %d at most %d events a second",
+		return warn(deeper(c), "a produce takes %v, and a batch waits for its answers: with outbox.batch_size %d at most %d events a second",
 			took.Round(time.Millisecond), c.Outbox.BatchSize, rate)
 	}
 	return well("a produce takes %v, the quickest of %d", took.Round(100*time.Microsecond), producesTimed-1)

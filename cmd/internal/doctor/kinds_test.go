@@ -45,6 +45,13 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%+v with other settings: %+v", c.facts, got)
 		}
 	}
+	named := config.Config{Sources: []config.Source{{Name: "orders"}}}
+	if got := judgeDepth("x", named); len(got) != 1 || !strings.Contains(got[0].hint, "limits.buffered_mb") {
+		t.Errorf("with a named source: %+v", got)
+	}
+	if got := judgeDepth("x", config.Config{}); len(got) != 1 || strings.Contains(got[0].hint, "limits.buffered_mb") {
+		t.Errorf("without: %+v", got)
+	}
 	if got := judgeKind(brokerFacts{cluster: "redpanda.f00f", topics: topic("write.caching", "true")}, fit); len(got) != 2 || got[0].verdict != Warning || !strings.Contains(got[0].says, "orders") || strings.Contains(got[0].says, "other") {
 		t.Errorf("write caching: %+v", got)
 	}

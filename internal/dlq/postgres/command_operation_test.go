@@ -77,17 +77,26 @@ func TestAnOperationOfAForgottenSource(t *testing.T) {
 	c.wantItems("once more", o.UUID, "completed done 1 skipped 0 failed 1 delivered 1", "main 4 done delivered", "orders 2 failed source_forgotten")
 }
 
-// TestForgettingASourceWaitsForOthers, and has nothing by then that they lock next: neither what notes an answer of the source, nor
-// an operation that asks it.
-func TestForgettingASourceWaitsForOthers(t *testing.T) {
+// TestForgettingAndRejoiningWaitForOthers: what forgets a source, or leads it back, has nothing meanwhile that they lock next: neither what
+// notes an answer of the source, nor an operation that asks it.
+func TestForgettingAndRejoiningWaitForOthers(t *testing.T) {
 	t.Parallel()
 	const (
-		source    = `select from postrider.dlq_source where source = 'orders' for no key update`
+		answer    = `select from postrider.dlq_source where source = 'orders' for no key update`
 		operation = `select from postrider.dlq_operation for update nowait`
+		asking    = `select from postrider.dlq_source where source = 'orders' for key share nowait`
+		forget    = `select from postrider.dlq_forget_source('orders')`
+		rejoin    = `select from postrider.dlq_rejoin_source('orders', gen_random_uuid(), 0, 0, array(select dlq_command_uuid from postrider.dlq_command), '[]')`
 	)
-	for name, locks := range map[string][2]string{
-		"an answer":    {source, operation},
-		"an operation": {operation, `select from postrider.dlq_source where source = 'orders' for key share nowait`},
+	for name, w := range map[string]struct {
+		statement string
+		locks     [2]string
+		items     []string
+	}{
+		"an answer, and it is forgotten":    {forget, [2]string{answer, operation}, []string{"completed done 0 skipped 0 failed 1 delivered 0", "orders 2 failed source_forgotten"}},
+		"an operation, and it is forgotten": {forget, [2]string{operation, asking}, []string{"completed done 0 skipped 0 failed 1 delivered 0", "orders 2 failed source_forgotten"}},
+		"an answer, and it is led back":     {rejoin, [2]string{answer, operation}, []string{"completed done 0 skipped 1 failed 0 delivered 0", "orders 2 skipped undone"}},
+		"an operation, and it is led back":  {rejoin, [2]string{operation, asking}, []string{"completed done 0 skipped 1 failed 0 delivered 0", "orders 2 skipped undone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,25 +111,25 @@ func TestForgettingASourceWaitsForOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
-			if tag, err := other.Exec(t.Context(), locks[0]); err != nil || tag.RowsAffected() != 1 {
+			if tag, err := other.Exec(t.Context(), w.locks[0]); err != nil || tag.RowsAffected() != 1 {
 				t.Fatal(tag, err)
 			}
-			forgotten := make(chan error, 1)
+			ended := make(chan error, 1)
 			go func() {
-				_, err := c.ForgetSource(t.Context(), "orders", "ada")
-				forgotten <- err
+				_, err := c.subject.pool.Exec(t.Context(), w.statement)
+				ended <- err
 			}()
 			untilWaiting(t, c.subject.pool)
-			if tag, err := other.Exec(t.Context(), locks[1]); err != nil || tag.RowsAffected() != 1 {
+			if tag, err := other.Exec(t.Context(), w.locks[1]); err != nil || tag.RowsAffected() != 1 {
 				t.Error(tag, err)
 			}
 			if err := other.Rollback(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if err := <-forgotten; err != nil {
+			if err := <-ended; err != nil {
 				t.Error(err)
 			}
-			c.wantItems("forgotten", o.UUID, "completed done 0 skipped 0 failed 1 delivered 0", "orders 2 failed source_forgotten")
+			c.wantItems("ended", o.UUID, w.items[0], w.items[1:]...)
 		})
 	}
 }
@@ -168,17 +177,17 @@ func TestCallsAreBounded(t *testing.T) {
 	c := newCommanding(t)
 	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
 		select 'orders', 'close', gen_random_uuid(), n, gen_random_uuid(), 1, 'ada' from generate_series(1, 501) n`)
-	for _, want := range []int{500, 1, 0} {
-		if sent := c.send(); sent.Answered != want || sent.Busy != 0 {
-			t.Errorf("%+v, want %d answers", sent, want)
+	for _, want := range []SentCommands{{Answered: 500, More: true}, {Answered: 1}, {}} {
+		if sent := c.send(); sent != want {
+			t.Errorf("%+v, want %+v", sent, want)
 		}
 	}
 	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor, request)
 		select 'orders', 'close', gen_random_uuid(), n, gen_random_uuid(), 1, 'ada', jsonb_build_object('large', (select string_agg(md5(n::text || i), '') from generate_series(1, 100000) i))
 		from generate_series(1, 3) n`)
-	for _, want := range []int{2, 1, 0} { // of 3 MB each
-		if sent := c.send(); sent.Answered != want {
-			t.Errorf("%+v, want %d answers", sent, want)
+	for _, want := range []SentCommands{{Answered: 2, More: true}, {Answered: 1, More: true}, {}} { // of 3 MB each: one may fill a call
+		if sent := c.send(); sent != want {
+			t.Errorf("%+v, want %+v", sent, want)
 		}
 	}
 }

@@ -55,8 +55,7 @@ func (r *Redriver) SendCommands(ctx context.Context, desk, source string, databa
 	if err != nil {
 		return sent, fmt.Errorf("source %s: %w", source, err)
 	}
-	// If it is lost, the source is asked again, and answers the same.
-	err = transact(ctx, r.pool, unhurried, func(tx pgx.Tx) error { return noteAnswers(ctx, tx, c, answers) })
+	err = transact(ctx, r.pool, answersBegin(answers), func(tx pgx.Tx) error { return noteAnswers(ctx, tx, c, answers) })
 	if err != nil {
 		return sent, err
 	}
@@ -143,6 +142,17 @@ func obey(ctx context.Context, database *pgxpool.Pool, c call) ([]answered, erro
 		err = fmt.Errorf("it answered %d of %d commands", n, len(answers))
 	}
 	return answers, err
+}
+
+// answersBegin is how the transaction begins that notes answers. If an act is lost, the source is asked again, and answers the same. If
+// a refusal were lost, the source might obey after people were told that it refused: these wait for the disk.
+func answersBegin(answers []answered) string {
+	for _, a := range answers {
+		if a.answer != dlq.AnswerBusy && !dlq.ActAnswer(a.answer) {
+			return steady
+		}
+	}
+	return unhurried
 }
 
 // noteAnswers writes what a source said, and that the call is answered.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/postrider/postrider/internal/dlq"
@@ -48,21 +49,39 @@ func TestACommandTakesFewRoundTrips(t *testing.T) {
 	for name, w := range map[string]struct {
 		statement string
 		waits     bool
-	}{"the number of the call": {sourceDraw, true}, "what is noted of the source": {sourceNote, false}, "its answers": {commandAnswer, false}} {
-		i := slices.Index(count.asked, w.statement)
-		if i < 0 {
-			t.Errorf("%s: it was not asked", name)
-			continue
-		}
-		begin := i
-		for begin > 0 && !strings.HasPrefix(count.asked[begin], "begin") {
-			begin--
-		}
-		if waits := !strings.Contains(count.asked[begin], "synchronous_commit = off"); waits != w.waits {
+	}{"the number of the call": {sourceDraw, true}, "what is noted of the source": {sourceNote, false}, "an act": {commandAnswer, false}} {
+		if waits := count.waited(t, w.statement); waits != w.waits {
 			t.Errorf("%s waits for the disk: %v, want %v", name, waits, w.waits)
 		}
 	}
 	if status, _ := c.status(entry); status != dlq.Pending {
 		t.Errorf("the investigation is %s", status)
 	}
+	// The source would judge a refusal again, if the desk lost it.
+	second := c.dieThere(2, false)
+	mustExec(t, c.source, `update postrider.outbox_exception set episode = 2 where id = $1`, outboxID(2))
+	if _, err := desk.Redrive(t.Context(), dlq.RedriveRequest{Entries: []uuid.UUID{second}, Actor: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	count.asked = nil
+	if sent, err := desk.SendCommands(t.Context(), deskName, "orders", c.source); err != nil || sent.Answered != 1 {
+		t.Fatalf("%+v, %v", sent, err)
+	}
+	c.wantAnswers("redrive 2 in_place", "redrive 3 stale")
+	if !count.waited(t, commandAnswer) {
+		t.Error("a refusal does not wait for the disk")
+	}
+}
+
+// waited reports whether the commit of the transaction waits for the disk in which a statement was asked first.
+func (c *trips) waited(t *testing.T, statement string) bool {
+	t.Helper()
+	i := slices.Index(c.asked, statement)
+	if i < 0 {
+		t.Fatalf("it was not asked: %s", statement)
+	}
+	for i > 0 && !strings.HasPrefix(c.asked[i], "begin") {
+		i--
+	}
+	return !strings.Contains(c.asked[i], "synchronous_commit = off")
 }

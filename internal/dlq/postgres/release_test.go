@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/postrider/postrider/internal/dlq"
 	"github.com/postrider/postrider/internal/dlq/dlqtest"
@@ -45,6 +47,32 @@ func TestAKeyIsAskedToGoOnce(t *testing.T) {
 	c.release(first)
 	c.sendAll()
 	c.wantAnswers("release 2 released", "release 3 released", "release 2 no_key")
+}
+
+// TestAskingForKeysReadsNoBacklog: what a source has not answered may be much, and a request is about many investigations.
+func TestAskingForKeysReadsNoBacklog(t *testing.T) {
+	t.Parallel()
+	c := newCommanding(t)
+	first, second := c.dieThere(1, true), c.dieThere(2, true)
+	c.release(first)
+	mustExec(t, c.subject.pool, `insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
+		select 'orders', k, gen_random_uuid(), n, gen_random_uuid(), 1, 'ada' from generate_series(1, 1000) n, unnest('{close,release}'::text[]) k`)
+	letters := pgtest.Column[string](t, c.subject.pool, `select l.letter_id from unnest($1::uuid[]) with ordinality as w(entry, place)
+		join postrider.dlq_letter l on l.dlq_entry_uuid = w.entry order by w.place`, []uuid.UUID{first, second})
+	// A connection counts what it read until it reports it; so this has a new one.
+	conn, err := pgx.ConnectConfig(t.Context(), c.subject.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing is to stay
+	pgtest.Exec(t, conn, "begin")
+	if asked := pgtest.Column[uuid.UUID](t, conn, sourceRelease, "ada", []uuid.UUID{first, second}, letters); len(asked) != 2 {
+		t.Errorf("asked are %v", asked)
+	}
+	if n := pgtest.Value[int](t, conn, `select pg_stat_get_xact_tuples_returned(c.oid) + (select sum(pg_stat_get_xact_tuples_returned(i.indexrelid)) from pg_index i where i.indrelid = c.oid)
+		from pg_class c where c.oid = 'postrider.dlq_command'::regclass`); n == 0 || n > 10 {
+		t.Errorf("%d commands were read to ask for two keys, with one that waits", n)
+	}
 }
 
 // TestAKeyIsLetGo at the desk, of its own outbox and of a source: the key goes on, and the investigation stays open.

@@ -455,6 +455,8 @@ comment on column postrider.dlq_command.answer is 'What the source answered; see
 comment on column postrider.dlq_command.detail is 'Why it refused, in its words.';
 create index dlq_command_waiting on postrider.dlq_command (source, number) where answered_at is null;
 comment on index postrider.dlq_command_waiting is 'What a source is yet to answer, in order.';
+create index dlq_command_release on postrider.dlq_command (dlq_entry_uuid) where kind = 'release' and answered_at is null;
+comment on index postrider.dlq_command_release is 'Whether a source was asked to let the key of an investigation go, and has not answered.';
 create index dlq_command_answered_at on postrider.dlq_command (answered_at) where answered_at is not null;
 comment on index postrider.dlq_command_answered_at is 'Answered commands, the first of them in front, for retention.';
 create index dlq_command_number on postrider.dlq_command (number);

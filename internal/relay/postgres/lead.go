@@ -73,7 +73,11 @@ func (s *Store) Lead(ctx context.Context, worker string) (_ relay.Leadership, er
 		d.letGo(conn)
 		return nil, err
 	}
-	// A relay that is told to stop here would leave a term behind that it does not hand over.
+	if ctx.Err() != nil { // told to stop: the term would be over at once
+		d.letGo(conn)
+		return nil, ctx.Err()
+	}
+	// A relay that is told to stop from here on would leave a term behind that it does not hand over.
 	beginning, cancelBeginning := context.WithTimeout(context.WithoutCancel(ctx), leadTimeout)
 	defer cancelBeginning()
 	if err := d.begin(beginning); err != nil {
@@ -189,7 +193,7 @@ func (d *leadership) deaths(terms, tried string) error {
 	return nil
 }
 
-// deathProgress is how far a term must come to be no death: several batches.
+// deathProgress is how far a term must come to be no death: some batches of the default size, or one large one.
 const deathProgress = 20_000
 
 // notLeading wraps an error by which the database refuses the writes of a term that is over in relay.ErrNotLeading.

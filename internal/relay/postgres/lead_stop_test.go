@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,43 @@ func TestATermThatBeginsIsHandedOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// stopBehind ends a context when a batch has ended in which a statement began with words.
+type stopBehind struct {
+	stopAt
+	met bool
+}
+
+func (s *stopBehind) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (s *stopBehind) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	s.met = s.met || strings.HasPrefix(q.SQL, s.statement)
+}
+
+func (s *stopBehind) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
+	if s.met {
+		s.stop()
+	}
+}
+
+// TestAStopBeforeATerm: a relay that is told to stop when it has the locks begins no term, and lets them go.
+func TestAStopBeforeATerm(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	tracer := &stopBehind{stopAt: stopAt{"select pg_try_advisory_lock_shared", stop}}
+	store, _ := f.open(Options{Tracer: tracer}, StoreOptions{})
+	if d, err := store.Lead(ctx, "host:1:x"); d != nil || !errors.Is(err, context.Canceled) || !tracer.met {
+		t.Fatalf("it leads: %v, %v; it took the locks: %v", d, err, tracer.met)
+	}
+	if n := value[int](f, `select count(*) from postrider.outbox_receipt where term > 0`); n != 0 {
+		t.Errorf("%d receipts of a term that did not begin", n)
+	}
+	f.lead() // the locks are free
 }
 
 // TestNotAdmitted: what must not be led has no term, and what was not admitted once is led when it is.

@@ -134,8 +134,14 @@ func (c *conn) Write(b []byte) (int, error) {
 	if c.due == nil {
 		return c.Conn.Write(b)
 	}
+	a := answer{bytes: append([]byte(nil), b...)}
 	select {
-	case c.answers <- answer{append([]byte(nil), b...), <-c.due}:
+	case a.due = <-c.due:
+	case <-c.closed:
+		return 0, net.ErrClosed
+	}
+	select {
+	case c.answers <- a:
 		return len(b), nil
 	case <-c.closed:
 		return 0, net.ErrClosed

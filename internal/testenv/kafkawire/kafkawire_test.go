@@ -3,6 +3,7 @@ package kafkawire_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,38 @@ func TestMaxRequest(t *testing.T) {
 	if got := b.ReadAll(t, topic, 1); len(got) != 1 {
 		t.Errorf("%d records", len(got))
 	}
+}
+
+// TestCloseEndsAnAnswer: a broker that answers what was not asked does not wait for ever.
+func TestCloseEndsAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var network kfake.VirtualNetwork
+		l, err := kafkawire.Manner{ProduceTime: time.Second}.Over(network.Listen)("tcp", "127.0.0.1:9092")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			if _, err := network.DialContext(t.Context(), "tcp", l.Addr().String()); err != nil {
+				t.Error(err)
+			}
+		}()
+		broker, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := broker.Write([]byte("x"))
+			ended <- err
+		}()
+		synctest.Wait()
+		_ = broker.Close()
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestProduceTime: an acknowledgement takes the time, other answers come without it, and requests in flight share it.

@@ -26,11 +26,12 @@ begin
             select e.resolution_status, e.subject_type, e.source from postrider.dlq_entry e where e.dlq_entry_uuid = w.entry limit 1) e on true
         left join lateral (
             select l.dlq_entry_uuid, l.source, l.source_outbox_id, l.event_id, l.episode from postrider.dlq_letter l where l.letter_id = w.letter_id limit 1) l on true
-        -- Asked again before the source has answered, it is the same command.
+        -- Asked again before the source has answered, it is the same command. Its source is that of the investigation. A condition
+        -- on it would let the planner read all that the source has not answered.
         left join lateral (
             select c.dlq_command_uuid as command from postrider.dlq_command c
-            where c.source = l.source and c.answered_at is null and c.kind = 'release' and c.dlq_entry_uuid = w.entry and c.event_id = l.event_id
-              and c.episode = l.episode limit 1) waiting on true
+            where c.answered_at is null and c.kind = 'release' and c.dlq_entry_uuid = w.entry and c.event_id = l.event_id and c.episode = l.episode
+            limit 1) waiting on true
     ), commanded as (
         insert into postrider.dlq_command (source, kind, dlq_entry_uuid, outbox_id, event_id, episode, actor)
         select g.source, 'release', g.entry, g.source_outbox_id, g.event_id, g.episode, p_actor from given g where g.askable and g.command is null order by g.place

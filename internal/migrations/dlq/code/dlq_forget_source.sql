@@ -8,8 +8,8 @@ begin
     -- An answer of the source that is being noted locks the source, and then operations. So it is waited for here; an operation that asks the
     -- source is not.
     perform from postrider.dlq_source s where s.source = p_source for no key update;
-    -- Operations before the source is closed to those that ask it: they have locked an operation by then. An operation that asks it between
-    -- these two statements for the first time may be a deadlock, which the caller makes again.
+    -- Operations are locked before the source, as one that asks it does. One that asks for the first time between the two statements may
+    -- deadlock; then this transaction is tried again.
     perform from postrider.dlq_operation o
     where o.dlq_operation_uuid in (select r.dlq_operation_uuid from postrider.dlq_redrive r where r.source = p_source and r.outcome is null)
     order by o.dlq_operation_uuid for update;
