@@ -42,6 +42,8 @@ type Wish struct {
 type step struct {
 	// lock is the mode of the lock on the table under which the SQL is planned and run.
 	lock string
+	// first runs before the lock is waited for; nil is nothing.
+	first func(pgx.Tx) error
 	// before runs under the lock, before the SQL; nil is nothing.
 	before func(pgx.Tx) error
 	// sql is the change; empty where nothing is to be done.
@@ -123,6 +125,15 @@ func (t *Table) adoption(ctx context.Context, tx pgx.Tx, w Wish) (string, error)
 			was, _ := json.Marshal(now.Definition)
 			is, _ := json.Marshal(w.Definition)
 			return "", fmt.Errorf("%s is forwarded by another definition; --replace puts the new one in its place\n  now %s\n  new %s", t.Name, was, is)
+		}
+	}
+	if w.Mode == ModeShadow {
+		var other *string
+		if err := tx.QueryRow(ctx, `select min(source_table) from postrider.outbox_forward where mode = 'shadow' and prefix = $1 and source_table <> $2`, w.Prefix, t.Name).Scan(&other); err != nil {
+			return "", fmt.Errorf("read postrider.outbox_forward: %w", err)
+		}
+		if other != nil {
+			return "", fmt.Errorf("the topics of the shadow of %s begin with %s already: give this one another --prefix, so that each is compared with its own connector's topics", *other, w.Prefix)
 		}
 	}
 	armed, err := t.arm(w.Definition, w.Mode, w.Prefix)
@@ -253,12 +264,16 @@ func (a *Adopter) show(ctx context.Context, table string, p plan) (string, error
 	return script, nil
 }
 
+// planned plans a step without its lock. What cannot change while the lock is waited for is asked here alone.
 func planned(ctx context.Context, tx pgx.Tx, table string, p plan) (*Table, step, error) {
 	t, err := FindTable(ctx, tx, table)
 	if err != nil {
 		return nil, step{}, err
 	}
 	s, err := p(ctx, tx, t)
+	if err == nil && s.first != nil {
+		err = s.first(tx)
+	}
 	return t, s, err
 }
 
@@ -273,7 +288,9 @@ func (a *Adopter) change(ctx context.Context, table string, p plan) error {
 				return err
 			}
 			// Another command may have changed the table while the lock was waited for.
-			t, s, err = planned(ctx, tx, table, p)
+			if t, err = readTable(ctx, tx, table); err == nil {
+				s, err = p(ctx, tx, t)
+			}
 		}
 		if err != nil {
 			return err

@@ -91,9 +91,6 @@ func (c Cutover) ready(ctx context.Context, db querier, t *Table, now *Forward) 
 	case !p.wide && !p.owned:
 		return found, found.notOwned()
 	}
-	if err := CanFence(ctx, db); err != nil {
-		return found, err
-	}
 	var database string
 	if err := db.QueryRow(ctx, "select current_database()").Scan(&database); err != nil {
 		return found, err
@@ -127,6 +124,7 @@ func (c Cutover) fenced(ctx context.Context, tx pgx.Tx, t *Table) (step, error) 
 		}
 		return s, err
 	}
+	s.first = func(tx pgx.Tx) error { return CanFence(ctx, tx) }
 	found, err := c.ready(ctx, tx, t, now)
 	if err != nil {
 		return s, err

@@ -37,11 +37,11 @@ func Preset(name, table string) (Definition, error) {
 // column:placement[:alias].
 func (d *Definition) Place(placement string) error {
 	fields, err := debezium.ParseFields(placement)
-	d.place(fields)
+	d.addFields(fields)
 	return err
 }
 
-func (d *Definition) place(fields []debezium.Field) {
+func (d *Definition) addFields(fields []debezium.Field) {
 	for _, f := range fields {
 		h := Header{Column: f.Column, Name: f.Alias}
 		switch f.Placement {

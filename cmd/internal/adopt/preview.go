@@ -22,7 +22,7 @@ func FromConnector(from debezium.Connector, has func(column string) bool) Defini
 	if has(r.TracingField) {
 		d.Tracing = r.TracingField
 	}
-	d.place(slices.DeleteFunc(slices.Clone(r.Fields), func(f debezium.Field) bool { return r.IgnoreMissing && !has(f.Column) }))
+	d.addFields(slices.DeleteFunc(slices.Clone(r.Fields), func(f debezium.Field) bool { return r.IgnoreMissing && !has(f.Column) }))
 	return d
 }
 

@@ -102,6 +102,28 @@ func TestLoginsWithoutTheRights(t *testing.T) {
 	}
 }
 
+// TestAPrefixIsOfOneShadow: with a prefix for two tables, the topics of one would be compared as those of the other.
+func TestAPrefixIsOfOneShadow(t *testing.T) {
+	t.Parallel()
+	_, conn := fresh(t)
+	pgtest.Exec(t, conn, outbox+`; create table other (like outbox including all)`)
+	a, _ := adopter(conn)
+	shadow := func(table, prefix string) error {
+		return a.Adopt(t.Context(), table, adopt.Wish{Definition: debezium(t), Mode: adopt.ModeShadow, Prefix: prefix})
+	}
+	if err := shadow("outbox", "s."); err != nil {
+		t.Fatal(err)
+	}
+	if err := shadow("other", "s."); err == nil || !strings.Contains(err.Error(), "the shadow of public.outbox begin with s. already") || !strings.Contains(err.Error(), "--prefix") {
+		t.Errorf("a prefix twice: %v", err)
+	}
+	for _, c := range [][2]string{{"other", "t."}, {"outbox", "u."}, {"other", "s."}} {
+		if err := shadow(c[0], c[1]); err != nil {
+			t.Errorf("%q: %v", c, err)
+		}
+	}
+}
+
 // TestAnotherDefinition is put in the place of the first only where that is asked for.
 func TestAnotherDefinition(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ func TestRoute(t *testing.T) {
 		{`(?<x>[a-z]+)-(\d+)`, "${x}.$2", `case when r.a ~ '^(?:([a-z]+)-([0-9]+))$' then regexp_replace(r.a, '^(?:([a-z]+)-([0-9]+))$', E'\\1.\\2') else r.a end`},
 		{`it's`, `$0&\$`, `case when r.a ~ '^(?:it''s)$' then regexp_replace(r.a, '^(?:it''s)$', E'\\&&$') else r.a end`},
 		{`^(a(?:bc)*)\$$`, `\\$1`, `case when r.a ~ E'^(?:(a(?:bc)*)\\$)$' then regexp_replace(r.a, E'^(?:(a(?:bc)*)\\$)$', E'\\\\\\1') else r.a end`},
+		{`(a{1,255}b{2,})`, "$1", `case when r.a ~ '^(?:(a{1,255}b{2,}))$' then regexp_replace(r.a, '^(?:(a{1,255}b{2,}))$', E'\\1') else r.a end`},
 		{`([\w.]+)`, "$10", `case when r.a ~ '^(?:([a-zA-Z0-9_.]+))$' then regexp_replace(r.a, '^(?:([a-zA-Z0-9_.]+))$', E'\\10') else r.a end`},
 	} {
 		got, err := Route{"a", c.regex, c.replacement}.SQL("r.a")
@@ -37,6 +38,11 @@ func TestRoutesThatAreRefused(t *testing.T) {
 		{"[a&&b]", "x", "class of characters"},
 		{"[a[b]]", "x", "class of characters"},
 		{"[a", "x", "does not end"},
+		{"(a", "x", "a ( does not end"},
+		{"a)", "x", "a ) ends nothing"},
+		{"a{1,256}", "x", "counts to 255"},
+		{"a{300}", "x", "counts to 255"},
+		{"a{x}", "x", "counts to 255"},
 		{"a^b", "x", "in its middle"},
 		{`a\`, "x", "backslash"},
 		{"(a)", "$2", "group 2 of 1"},

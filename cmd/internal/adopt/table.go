@@ -64,13 +64,18 @@ where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped order by a.attnum`
 // FindTable reads what the database says of a table. name is as in SQL: quoted where it needs it, with or without its schema.
 // A table that cannot be adopted, and a login that may not do it, are refused.
 func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
+	if err := checkInstalled(ctx, db); err != nil {
+		return nil, err
+	}
+	return readTable(ctx, db, name)
+}
+
+// readTable is FindTable on a server that was checked.
+func readTable(ctx context.Context, db querier, name string) (*Table, error) {
 	t := &Table{}
 	var persistence, login string
 	var owner *string
 	var partition, children, owns, create, member bool
-	if err := checkInstalled(ctx, db); err != nil {
-		return nil, err
-	}
 	err := db.QueryRow(ctx, findTable, name).Scan(&t.oid, &t.schema, &t.base, &t.kind, &t.Name, &persistence, &partition, &children,
 		&owns, &owner, &create, &member, &login)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -85,7 +90,7 @@ func FindTable(ctx context.Context, db querier, name string) (*Table, error) {
 			return nil, err
 		}
 		if kept != "" {
-			table, err := FindTable(ctx, db, kept)
+			table, err := readTable(ctx, db, kept)
 			if err == nil {
 				table.Name, table.schema, table.base, table.kept = t.Name, t.schema, t.base, kept
 			}

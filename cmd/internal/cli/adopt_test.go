@@ -56,6 +56,7 @@ func TestAdopt(t *testing.T) {
 		{"debezium shadow public.outbox --prefix=", ExitUsage, "--prefix is empty"},
 		{"debezium shadow public.outbox --follow", ExitUsage, "kafka.brokers"},
 		{"debezium shadow public.outbox --follow --key type", ExitUsage, "go with --run"},
+		{"debezium shadow public.outbox --wait-seconds 5", ExitUsage, "go with --follow"},
 		{"debezium shadow public.outbox --follow --wait-seconds 0", ExitUsage, "--wait-seconds 0; they must be 1 or more"},
 		{"debezium shadow public.outbox --follow --kafka-brokers 127.0.0.1:1", ExitFailure, "postrider debezium shadow public.outbox --run makes one"},
 		{"debezium shadow public.none --follow --kafka-brokers 127.0.0.1:1", ExitFailure, "there is no table public.none"},

@@ -13,6 +13,25 @@ import (
 	"github.com/postrider/postrider/internal/testenv/pgtest"
 )
 
+// TestAComparisonOfNothingFails: the exit code 0 says that records were compared, and are the same.
+func TestAComparisonOfNothingFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		progress check.Progress
+		says     string
+	}{
+		{check.Progress{}, "nothing was compared"},
+		{check.Progress{Others: 5, Unread: 1}, "nothing was compared"},
+		{check.Progress{Compared: 2, Late: 1}, ""},
+		{check.Progress{Compared: 2, Differing: 1}, "something differs"},
+		{check.Progress{Missing: 1}, "something differs"},
+	} {
+		if err := judgeProgress(c.progress); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.progress, err)
+		}
+	}
+}
+
 const connectorFile = `name=orders
 connector.class=io.debezium.connector.postgresql.PostgresConnector
 database.password=sentinel

@@ -25,12 +25,13 @@ func (c *commands) debeziumShadow() *cobra.Command {
 		Short: "Send the rows of a table a second time, into topics of other names, beside the connector",
 		Long: `Makes the trigger of postrider adopt, with topics that begin with --prefix. The connector goes on.
 So the records of both can be compared before anything depends on Postrider. Without --run it prints the
-SQL, and changes nothing. postrider adopt TABLE --remove --run ends the shadow.
+SQL, and changes nothing. Each table needs a --prefix of its own. postrider adopt TABLE --remove --run ends
+the shadow.
 
 --follow compares the records of both as they come, until it is stopped (Ctrl-C) or the shadow ends: pairs by
 the header of the id, byte by byte, and in the order of each key. It prints each difference once. A record
 that waits longer than --wait-seconds for its pair is a difference. Exit codes: 0 the same, 1 something
-differed or failed.`,
+differed or failed, or nothing was compared.`,
 		Args: exactly("TABLE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			making := from != "" || replace || columns.given(cmd) || cmd.Flags().Changed("prefix")
@@ -39,10 +40,12 @@ differed or failed.`,
 				return usagef("--prefix is empty: the topics of a shadow need other names than the connector's")
 			case follow && !run && making:
 				return usagef("--follow compares with the shadow that is there; the flags that make it go with --run")
+			case !follow && (cmd.Flags().Changed("progress-seconds") || cmd.Flags().Changed("wait-seconds")):
+				return usagef("--progress-seconds and --wait-seconds go with --follow")
 			case every < 1 || wait < 1:
 				return usagef("--progress-seconds is %d and --wait-seconds %d; they must be 1 or more", every, wait)
 			}
-			if follow {
+			if follow { // what is missing is said before the trigger is made
 				if _, err := c.load(nil, "database.url", "kafka.brokers"); err != nil {
 					return err
 				}
@@ -117,18 +120,24 @@ func (c *commands) followShadow(cmd *cobra.Command, table string, every, wait ti
 				say("this differs:")
 				differenceLines(c.stdout, d)
 			},
-			Runs: func(ctx context.Context) (bool, error) {
-				now, err := adopt.Read(ctx, pool, shadow.Table)
-				return now != nil && now.Mode == adopt.ModeShadow && now.Prefix == shadow.Prefix, err
-			},
+			Now: func(ctx context.Context) (*adopt.Forward, error) { return adopt.Read(ctx, pool, shadow.Table) },
 		}.Run(ctx)
 		say("%s", progress)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !progress.Same():
-			return &spokenError{errors.New("something differs")}
 		}
-		return nil
+		return judgeProgress(progress)
 	})
+}
+
+// judgeProgress is the failure of a comparison that could go on to its end.
+func judgeProgress(p check.Progress) error {
+	switch {
+	case !p.Same():
+		return &spokenError{errors.New("something differs")}
+	case p.Compared == 0:
+		return errors.New("nothing was compared: see that the connector and postrider serve send the table's rows, that their records have the header of the id, " +
+			"and give it more time than --wait-seconds")
+	}
+	return nil
 }

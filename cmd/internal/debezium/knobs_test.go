@@ -73,6 +73,7 @@ func TestKnobs(t *testing.T) {
 		{r + "table.json.payload.null.behavior", "optional_bytes", []string{r + "table.expand.json.payload", "true", "value.converter", json}, Same, "are sent"},
 		{r + "table.json.payload.empty.array.behavior", "optional_string", []string{r + "table.expand.json.payload", "true", "value.converter", json}, Same, "are sent"},
 		{r + "route.topic.regex", "(?!x).*", nil, Refused, "look-ahead"},
+		{r + "route.topic.regex", "a|b", nil, Refused, "--topic-sql"}, {r + "route.topic.regex", "a{1,300}", nil, Refused, "counts to 255"},
 		{r + "route.topic.replacement", "$7", nil, Refused, "$7"},
 		{r + "route.tombstone.on.empty.payload", "true", nil, Same, "without value"},
 		{r + "table.field.event.payload.id", "aggregateid", nil, Refused, "before 2"},

@@ -26,6 +26,7 @@ func PostgresRoute(regex, replacement string) (pattern, replaced string, err err
 // postgresPattern returns the expression as PostgreSQL reads it, and the names of its groups; a group without one has "".
 func postgresPattern(java string) (pattern string, groups []string, err error) {
 	var out strings.Builder
+	open := 0
 	rest := strings.TrimSuffix(strings.TrimPrefix(java, "^"), "$")
 	if strings.HasSuffix(java, `\$`) {
 		rest += "$"
@@ -49,7 +50,13 @@ func postgresPattern(java string) (pattern string, groups []string, err error) {
 			}
 			out.WriteString(text)
 			rest = left
+		case ')':
+			if open--; open < 0 {
+				return "", nil, fmt.Errorf("a ) ends nothing")
+			}
+			out.WriteByte(')')
 		case '(':
+			open++
 			name := ""
 			switch {
 			case strings.HasPrefix(rest, "?:"):
@@ -72,6 +79,11 @@ func postgresPattern(java string) (pattern string, groups []string, err error) {
 				if !found {
 					return "", nil, fmt.Errorf("a { does not end")
 				}
+				for count := range strings.SplitSeq(inside, ",") {
+					if n, err := strconv.Atoi(count); count != "" && (err != nil || n > 255) {
+						return "", nil, fmt.Errorf("it has the quantifier {%s}, and PostgreSQL counts to 255", inside)
+					}
+				}
 				out.WriteString("{" + inside + "}")
 				rest = left
 			} else {
@@ -89,6 +101,9 @@ func postgresPattern(java string) (pattern string, groups []string, err error) {
 		default:
 			out.WriteRune(c)
 		}
+	}
+	if open > 0 {
+		return "", nil, fmt.Errorf("a ( does not end")
 	}
 	return out.String(), groups, nil
 }

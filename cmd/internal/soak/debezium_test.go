@@ -86,7 +86,7 @@ func (m *moving) backAndForth(rounds int) {
 	for key := range 8 {
 		writers.Go(func() { m.write(ctx, key) })
 	}
-	shadow := []string{"shadow", m.table(), "--route-replacement", "${routedByValue}", "--run"}
+	shadow := []string{"shadow", m.table(), "--prefix", m.prefix(), "--route-replacement", "${routedByValue}", "--run"}
 	m.command(false, shadow...)
 	m.follow(true, "--follow")
 	m.follow(false, append(slices.Clone(shadow[2:]), "--header", "type:eventType", "--replace", "--follow")...)
@@ -94,7 +94,7 @@ func (m *moving) backAndForth(rounds int) {
 	for round := range rounds {
 		kill := round % 2
 		m.command(kill == 0, "cutover", m.table(), "--run")
-		m.grow("forwarded by Postrider", `select count(*) from postrider.outbox_event where topic not like 'shadow.%'`)
+		m.grow("forwarded by Postrider", m.sent())
 		if kill == 1 {
 			m.killRelay()
 		}
@@ -142,22 +142,22 @@ func startMoving(t *testing.T, publication string) *moving {
 	if _, err := migrations.New(conn, all).Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	m.name = strings.ReplaceAll(pgtest.Value[string](t, conn, `select 'dbz_' || gen_random_uuid()`), "-", "_") // its topics of heartbeats and of the shadow are its own
 	m.topics = []string{m.broker.Topic(t, 3, nil), m.broker.Topic(t, 1, nil)}
 	for _, topic := range m.topics {
-		m.broker.CreateTopic(t, "shadow."+topic, 1, nil)
+		m.broker.CreateTopic(t, m.prefix()+topic, 1, nil)
 	}
 	m.letters = m.broker.Topic(t, 1, nil)
 	m.settings = filepath.Join(m.dir, "postrider.yaml")
 	rules := "topics:\n"
 	for _, topic := range m.topics {
-		for _, name := range []string{topic, "shadow." + topic} {
+		for _, name := range []string{topic, m.prefix() + topic} {
 			rules += fmt.Sprintf("  - {match: %q, wire: {key: string, value: string}}\n", name)
 		}
 	}
 	if err := os.WriteFile(m.settings, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.name = strings.ReplaceAll(pgtest.Value[string](t, conn, `select 'dbz_' || gen_random_uuid()`), "-", "_") // the topic of its heartbeats is its own
 	m.broker.CreateTopic(t, "__debezium-heartbeat."+m.name, 1, nil)
 	pgtest.Exec(t, conn, `create table public.outbox (id uuid primary key default gen_random_uuid(), aggregatetype text not null, aggregateid text not null, type text not null, payload jsonb);
 		create table public.written (id uuid, topic text, key text, payload text, seq bigint generated always as identity);
@@ -166,6 +166,14 @@ func startMoving(t *testing.T, publication string) *moving {
 }
 
 func (m *moving) table() string { return "public.outbox" }
+
+// prefix begins the topics of the shadow. Tests share the broker: each has its own.
+func (m *moving) prefix() string { return m.name + "." }
+
+// sent counts the events that are no shadow's.
+func (m *moving) sent() string {
+	return fmt.Sprintf(`select count(*) from postrider.outbox_event where not starts_with(topic, '%s')`, m.prefix())
+}
 
 // startConnector starts the connector, or starts it again where it stopped, and waits until it reads its slot.
 func (m *moving) startConnector() {
@@ -356,8 +364,8 @@ func (m *moving) judge(rounds int) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	ours := pgtest.Value[int](m, m.pool, `select count(*) from postrider.outbox_event where topic not like 'shadow.%'`)
-	m.wait("the relay to send all", `select not exists (select from postrider.v_outbox_event where state in ('pending', 'scheduled', 'parked', 'exhausted') and topic not like 'shadow.%')`)
+	ours := pgtest.Value[int](m, m.pool, m.sent())
+	m.wait("the relay to send all", fmt.Sprintf(`select not exists (select from postrider.v_outbox_event where state in ('pending', 'scheduled', 'parked', 'exhausted') and not starts_with(topic, '%s'))`, m.prefix()))
 	byID := map[string]row{}
 	h := history.History{}
 	wanted := map[string]int{}

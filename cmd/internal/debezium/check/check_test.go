@@ -305,6 +305,9 @@ func TestSlot(t *testing.T) {
 	exec(`create function refusing.pg_current_wal_insert_lsn() returns pg_lsn language plpgsql as
 		$$ begin raise exception 'not supported on this server' using errcode = 'object_not_in_prerequisite_state'; end $$`)
 	run(t, refusing.String(), nil).want(t, "fence", debezium.Refused, "(SQLSTATE 55000: not supported on this server)")
+	exec(`create or replace function refusing.pg_current_wal_insert_lsn() returns pg_lsn language plpgsql as
+		$$ begin raise exception 'too slow' using errcode = 'query_canceled'; end $$`)
+	run(t, refusing.String(), nil).want(t, "fence", debezium.Differs, "this cannot be found out: ask for the position in the write-ahead log")
 	r.want(t, "table", debezium.Same, "public.outbox")
 	exec(`create database elsewhere`)
 	exec(`select pg_drop_replication_slot('debezium')`)

@@ -176,24 +176,21 @@ func (e *examination) lookAtTable(ctx context.Context) error {
 	} else {
 		e.same("deletes", "a delete of a row sends nothing")
 	}
-	if slices.Contains(triggers, forwardTrigger) {
-		e.same("trigger", "the table is adopted already: its trigger %s is there", forwardTrigger)
+	if slices.Contains(triggers, adopt.TriggerName) {
+		e.same("trigger", "the table is adopted already: its trigger %s is there", adopt.TriggerName)
 	} else if len(triggers) > 0 {
 		e.same("trigger", "the table has triggers of its own, which fire as before: %s", strings.Join(triggers, ", "))
 	}
 	return nil
 }
 
-// forwardTrigger is the name of the trigger on an adopted table.
-const forwardTrigger = "postrider_forward"
-
 // lookAtOrder is about commits. Debezium sends in their order, and the relay a key's events in the order of their ids.
 func (e *examination) lookAtOrder(ctx context.Context) error {
 	topics, err := e.routedTopics(ctx)
+	e.topics = topics // also those alone that were named
 	if err != nil {
 		return err
 	}
-	e.topics = topics
 	var without []string
 	for _, topic := range topics {
 		if !e.Settings.TopicSettings(topic).CommitOrder {
@@ -224,8 +221,8 @@ func (e *examination) routedTopics(ctx context.Context) ([]string, error) {
 		return topics, nil // it is refused as a knob
 	}
 	column := pgx.Identifier{r.RouteBy}.Sanitize()
-	rows, err := e.Database.Query(ctx, "select distinct v, "+topicSQL+" from (select "+column+"::text as v from "+pgx.Identifier{e.table.schema, e.table.name}.Sanitize()+
-		" where "+column+" is not null limit 100000) looked order by 1 limit "+strconv.Itoa(mostTopics))
+	rows, err := e.Database.Query(ctx, "select v, "+topicSQL+" from (select distinct v from (select "+column+"::text as v from "+pgx.Identifier{e.table.schema, e.table.name}.Sanitize()+
+		" where "+column+" is not null limit 100000) looked order by 1 limit "+strconv.Itoa(mostTopics)+") looked")
 	if err != nil {
 		return topics, err
 	}

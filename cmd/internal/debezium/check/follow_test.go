@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/cmd/internal/adopt"
+	"github.com/postrider/postrider/internal/loop"
 	"github.com/postrider/postrider/internal/testenv/kafkatest"
 )
 
@@ -21,7 +22,7 @@ func TestFollow(t *testing.T) {
 	t.Parallel()
 	kafkatest.Each(t, func(t *testing.T, b *kafkatest.Broker) {
 		live := b.Topic(t, 3, nil)
-		prefix := "shadow-of-" + live + "-"
+		prefix := live + "-" // live + "-new" begins with it, and is the connector's
 		b.CreateTopic(t, prefix+live, 1, nil)
 		b.CreateTopic(t, prefix+"without-another", 1, nil)
 		produce := func(topic, id, value string) {
@@ -49,7 +50,12 @@ func TestFollow(t *testing.T) {
 			Kafka: func(opts ...kgo.Opt) (*kgo.Client, error) {
 				return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.Addrs...)}, opts...)...)
 			},
-			Runs:  func(context.Context) (bool, error) { return !over.Load(), nil },
+			Now: func(context.Context) (*adopt.Forward, error) {
+				if over.Load() {
+					return nil, nil
+				}
+				return &adopt.Forward{Mode: adopt.ModeShadow, Prefix: prefix}, nil
+			},
 			Found: func(d Difference) { found <- d },
 			Say:   func(format string, args ...any) { lines <- fmt.Sprintf(format, args...) },
 		}
@@ -102,6 +108,9 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		for listed, err := b.Admin(t).ListTopics(ctx); len(listed[prefix+live+"-new"].Partitions) < 2; listed, err = b.Admin(t).ListTopics(ctx) {
+			if err == nil {
+				err = loop.Sleep(ctx, 10*time.Millisecond)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +128,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		follow.Shadow.Prefix = "none-" + prefix
-		if _, err := follow.Run(ctx); err == nil || !strings.Contains(err.Error(), "create a shadow for each topic") {
+		if _, err := follow.Run(ctx); err == nil || !strings.Contains(err.Error(), "for each topic TOPIC of the connector") {
 			t.Errorf("without topics: %v", err)
 		}
 	})

@@ -25,7 +25,7 @@ func (s side) other() side { return 1 - s }
 var sideNames = [...]string{"Debezium", "Postrider"}
 
 const (
-	// pairsWindow bounds the bytes that wait on one side.
+	// pairsWindow bounds the bytes that wait on one side. Its topics share it evenly: one that stands still stops no other.
 	pairsWindow = 32 << 20
 	// recordCost is what a record that waits needs beside its own bytes, about.
 	recordCost = 512
@@ -33,8 +33,8 @@ const (
 	remembered = 100_000
 )
 
-// pairs joins the records of two sides by their ids, and compares each pair when its second record comes. Records of a key are
-// compared in their order, too.
+// pairs joins the records of two sides by their topics and ids, and compares each pair when its second record comes. Records of a
+// key are compared in their order, too.
 type pairs struct {
 	// wait is how long a record waits for its pair.
 	wait time.Duration
@@ -42,18 +42,28 @@ type pairs struct {
 	prefix string
 	// partition and timestamp say whether a column has them; otherwise each side chooses its own.
 	partition, timestamp bool
-	// began is when the comparison did.
+	// began is when the shadow did.
 	began time.Time
 	found func(Difference)
 
-	byID    map[string]*waiting
+	byID    map[pairID]*waiting
 	byKey   [2]map[key][]*waiting // in the order of the topic
 	arrived [2]list.List          // of *waiting, the oldest first
-	bytes   [2]int
+	flows   [2]map[string]*flow   // by topic, without the prefix
 	// paired is where the first pair is in each partition of the connector's topics.
 	paired map[place]int64
 	done   recent
 	count  Progress
+}
+
+// pairID is what the two records of a pair have in common. Another table may have the same ids, in other topics.
+type pairID struct{ topic, id string }
+
+// flow is how a topic is read on one side.
+type flow struct {
+	bytes   int // of its records that wait
+	paused  bool
+	resumed time.Time // when it was paused last, the end of that
 }
 
 // key is what has an order. Its partition counts where a column chooses it.
@@ -75,13 +85,44 @@ type waiting struct {
 	at        *list.Element
 }
 
+func (w *waiting) pair() pairID { return pairID{w.record.Topic, w.id} }
+
 func newPairs(f Follow) *pairs {
 	return &pairs{wait: f.Wait, prefix: f.Shadow.Prefix, partition: f.Shadow.Definition.Partition != "", timestamp: f.Shadow.Definition.Timestamp != "", found: f.Found,
-		began: time.Now(), paired: map[place]int64{}, byID: map[string]*waiting{}, byKey: [2]map[key][]*waiting{{}, {}}, done: recent{late: map[string]bool{}}}
+		began: f.Shadow.Since, paired: map[place]int64{}, byID: map[pairID]*waiting{}, byKey: [2]map[key][]*waiting{{}, {}}, flows: [2]map[string]*flow{{}, {}},
+		done: recent{late: map[pairID]bool{}}}
 }
 
-// full says that a side is far enough ahead of the other.
-func (p *pairs) full(of side) bool { return p.bytes[of] >= pairsWindow }
+// turns returns the topics of a side that are far enough ahead of the other side from now on, and those that are not any more.
+func (p *pairs) turns(of side, now time.Time) (pause, resume []string) {
+	share := pairsWindow / max(1, len(p.flows[of]))
+	for topic, f := range p.flows[of] {
+		full := f.bytes >= share || f.paused && f.bytes > share/2
+		switch {
+		case full && !f.paused:
+			f.paused = true
+			pause = append(pause, p.topic(of, topic))
+		case !full && f.paused:
+			f.paused, f.resumed = false, now
+			resume = append(resume, p.topic(of, topic))
+		}
+	}
+	return pause, resume
+}
+
+// topic is the name of a topic on one side.
+func (p *pairs) topic(of side, bare string) string {
+	if of == ours {
+		return p.prefix + bare
+	}
+	return bare
+}
+
+// unread says that the topic of the other side was not read all the time in which a record waited.
+func (p *pairs) unread(w *waiting) bool {
+	f := p.flows[w.side.other()][w.record.Topic]
+	return f != nil && (f.paused || f.resumed.After(w.since))
+}
 
 // add takes the next record of a side.
 func (p *pairs) add(of side, r *kgo.Record, id string, early bool, now time.Time) {
@@ -91,22 +132,26 @@ func (p *pairs) add(of side, r *kgo.Record, id string, early bool, now time.Time
 		r = &bare
 	}
 	w := &waiting{side: of, id: id, record: r, since: now, early: early}
-	first, there := p.byID[id]
+	pair := w.pair()
+	first, there := p.byID[pair]
 	switch {
 	case there && first.side == of:
 		p.count.Copies++
 	case there:
 		p.compare(first, w)
-	case p.done.late[id]:
-		p.done.late[id] = false
+	case p.done.late[pair]:
+		p.done.late[pair] = false
 		p.count.Late++
-	case p.done.has(id):
+	case p.done.has(pair):
 		p.count.Copies++
 	default:
-		w.record = kept(r)
-		p.byID[id] = w
+		w.record = cloneRecord(r)
+		p.byID[pair] = w
 		w.at = p.arrived[of].PushBack(w)
-		p.bytes[of] += size(w.record)
+		if p.flows[of][r.Topic] == nil {
+			p.flows[of][r.Topic] = &flow{}
+		}
+		p.flows[of][r.Topic].bytes += size(w.record)
 		if k, ordered := p.key(r); ordered {
 			p.byKey[of][k] = append(p.byKey[of][k], w)
 		}
@@ -150,7 +195,7 @@ func (p *pairs) compare(first, second *waiting) {
 		parts = append(parts, Part{Part: "order of the key", Theirs: order[theirs], Ours: order[ours]})
 	}
 	p.count.Compared++
-	p.done.add(first.id, false)
+	p.done.add(first.pair(), false)
 	if len(parts) > 0 {
 		p.count.Differing++
 		p.found(Difference{Topic: their.Topic, Partition: their.Partition, Offset: their.Offset, ID: first.id, Parts: parts})
@@ -175,9 +220,9 @@ func (p *pairs) overtake(w *waiting, n int) {
 
 // remove forgets a record that waited.
 func (p *pairs) remove(w *waiting) {
-	delete(p.byID, w.id)
+	delete(p.byID, w.pair())
 	p.arrived[w.side].Remove(w.at)
-	p.bytes[w.side] -= size(w.record)
+	p.flows[w.side][w.record.Topic].bytes -= size(w.record)
 	if k, ordered := p.key(w.record); ordered {
 		queue := p.byKey[w.side][k]
 		i := slices.Index(queue, w)
@@ -198,24 +243,24 @@ func (p *pairs) expire(now time.Time) {
 				break
 			}
 			p.remove(w)
-			p.done.add(w.id, true)
-			if w.early || p.beforeShadow(w) {
+			p.done.add(w.pair(), true)
+			switch {
+			case w.early || p.beforeShadow(w):
+				continue
+			case p.unread(w):
+				p.count.Unread++
 				continue
 			}
 			p.count.Missing++
 			says := [2]string{}
 			says[w.side], says[w.side.other()] = "there", fmt.Sprintf("none after %v", p.wait)
-			topic := w.record.Topic
-			if w.side == ours {
-				topic = p.prefix + topic
-			}
-			p.found(Difference{Topic: topic, Partition: w.record.Partition, Offset: w.record.Offset, ID: w.id, Parts: []Part{{Part: "record", Theirs: says[theirs], Ours: says[ours]}}})
+			p.found(Difference{Topic: p.topic(w.side, w.record.Topic), Partition: w.record.Partition, Offset: w.record.Offset, ID: w.id, Parts: []Part{{Part: "record", Theirs: says[theirs], Ours: says[ours]}}})
 		}
 	}
 }
 
-// beforeShadow says that a record of the connector is of a row that may be older than the shadow: it came soon after the beginning,
-// and before each pair of its partition. The connector sends in the order of commits, and no writer was under way when the shadow began.
+// beforeShadow says that a record of the connector is of a row that may be older than the shadow: it came soon after the shadow
+// began, and before each pair of its partition. The connector sends in the order of commits, and no writer was under way when the shadow began.
 func (p *pairs) beforeShadow(w *waiting) bool {
 	from, there := p.paired[place{w.record.Topic, w.record.Partition}]
 	return w.side == theirs && w.since.Sub(p.began) < p.wait && (!there || w.record.Offset < from)
@@ -236,8 +281,8 @@ func (p *pairs) progress() Progress {
 	return n
 }
 
-// kept is a record without what was read with it, and without the headers that are not compared.
-func kept(r *kgo.Record) *kgo.Record {
+// cloneRecord is a record without what was read with it, and without the headers that are not compared.
+func cloneRecord(r *kgo.Record) *kgo.Record {
 	own := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}
 	for _, h := range compared(r.Headers) {
 		own.Headers = append(own.Headers, kgo.RecordHeader{Key: strings.Clone(h.Key), Value: bytes.Clone(h.Value)})
@@ -255,18 +300,18 @@ func size(r *kgo.Record) int {
 
 // recent are the last ids that were dealt with.
 type recent struct {
-	ids  []string
+	ids  []pairID
 	next int
 	// late says of each whether its pair had not come.
-	late map[string]bool
+	late map[pairID]bool
 }
 
-func (r *recent) has(id string) bool {
+func (r *recent) has(id pairID) bool {
 	_, there := r.late[id]
 	return there
 }
 
-func (r *recent) add(id string, late bool) {
+func (r *recent) add(id pairID, late bool) {
 	if r.late[id] = late; len(r.ids) < remembered {
 		r.ids = append(r.ids, id)
 		return

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -18,7 +17,7 @@ import (
 // joining is a join whose differences are kept, as texts.
 func joining(d adopt.Definition) (p *pairs, found *[]string) {
 	found = &[]string{}
-	p = newPairs(Follow{Shadow: adopt.Forward{Prefix: "s.", Definition: d}, Wait: time.Minute, Found: func(d Difference) {
+	p = newPairs(Follow{Shadow: adopt.Forward{Prefix: "s.", Definition: d, Since: time.Now()}, Wait: time.Minute, Found: func(d Difference) {
 		text := d.ID
 		for _, part := range d.Parts {
 			text += fmt.Sprintf(" %s: %s | %s", part.Part, part.Theirs, part.Ours)
@@ -34,8 +33,14 @@ func recordOf(of side, key, value string) *kgo.Record {
 
 // left fails where something is kept of records that are done.
 func (p *pairs) left(t interface{ Errorf(string, ...any) }) {
-	if len(p.byID) != 0 || len(p.byKey[0]) != 0 || len(p.byKey[1]) != 0 || p.bytes != [2]int{} || p.arrived[0].Len() != 0 || p.arrived[1].Len() != 0 {
-		t.Errorf("something is left: %d ids, %v, %v bytes", len(p.byID), p.byKey, p.bytes)
+	bytes := 0
+	for of := range p.flows {
+		for _, f := range p.flows[of] {
+			bytes += f.bytes
+		}
+	}
+	if len(p.byID) != 0 || len(p.byKey[0]) != 0 || len(p.byKey[1]) != 0 || bytes != 0 || p.arrived[0].Len() != 0 || p.arrived[1].Len() != 0 {
+		t.Errorf("something is left: %d ids, %v, %d bytes", len(p.byID), p.byKey, bytes)
 	}
 }
 
@@ -51,10 +56,10 @@ func TestPairs(t *testing.T) {
 	at(ours, "same", "k", "v", 1)
 	at(ours, "value", "k", `{"a": 2.50}`, 1)
 	at(theirs, "value", "k", `{"a": 2.5}`, 2)
-	at(ours, "topic", "k", "v", 2)
+	at(ours, "place", "k", "v", 2)
 	other := recordOf(theirs, "k", "v")
-	other.Topic, other.Partition, other.Timestamp = "u", 2, start
-	p.add(theirs, other, "topic", false, start)
+	other.Partition, other.Timestamp = 2, start
+	p.add(theirs, other, "place", false, start)
 	at(theirs, "same", "k", "v", 3)  // copies, of what was compared and of what waits
 	at(theirs, "alone", "k", "v", 4) // has no pair in time
 	at(theirs, "alone", "k", "v", 4)
@@ -69,7 +74,7 @@ func TestPairs(t *testing.T) {
 	p.expire(start.Add(64 * time.Second))
 	at(ours, "alone", "k", "v", 70)
 	at(ours, "alone", "k", "v", 70)
-	want := []string{`value value: {"a": 2.5} | {"a": 2.50}`, "topic topic: u | t partition: 2 | 0 timestamp: " + stamp(start) + " | " + stamp(time.Time{}),
+	want := []string{`value value: {"a": 2.5} | {"a": 2.50}`, "place partition: 2 | 0 timestamp: " + stamp(start) + " | " + stamp(time.Time{}),
 		"alone record: there | none after 1m0s"}
 	if !slices.Equal(*found, want) {
 		t.Errorf("found %q\nwant  %q", *found, want)
@@ -86,6 +91,23 @@ func TestPairs(t *testing.T) {
 	if len(*found) > 0 || !p.progress().Same() {
 		t.Errorf("%q", *found)
 	}
+}
+
+// TestIDsOfOtherTopics: tables may have the same ids. Records of two topics are neither a pair nor copies.
+func TestIDsOfOtherTopics(t *testing.T) {
+	t.Parallel()
+	p, found := joining(adopt.Definition{})
+	for of := range 2 {
+		for _, topic := range []string{"t", "u"} {
+			r := recordOf(side(of), "k", "of "+topic)
+			r.Topic = p.topic(side(of), topic)
+			p.add(side(of), r, "1", false, p.began)
+		}
+	}
+	if n := p.progress(); !reflect.DeepEqual(n, Progress{Compared: 2}) || len(*found) > 0 {
+		t.Errorf("%+v, %q", n, *found)
+	}
+	p.left(t)
 }
 
 // TestRowsBeforeTheShadow: what the connector sends late of rows that are older than the shadow is no difference; what comes
@@ -113,6 +135,15 @@ func TestRowsBeforeTheShadow(t *testing.T) {
 		t.Errorf("found %q, want %q", *found, want)
 	}
 	p.left(t)
+	// A comparison of a shadow that is old has no such time.
+	p, found = joining(adopt.Definition{})
+	now := p.began
+	p.began = newPairs(Follow{Shadow: adopt.Forward{Since: now.Add(-time.Hour)}}).began
+	p.add(theirs, recordOf(theirs, "k", "v"), "old", false, now)
+	p.expire(now.Add(time.Hour))
+	if len(*found) != 1 {
+		t.Errorf("an old shadow: found %q", *found)
+	}
 }
 
 // TestOrderOfPairs: of the records of a key each is reported that a record of an earlier pair is on the other side of, and no
@@ -170,64 +201,53 @@ func TestOrderOfPairs(t *testing.T) {
 	})
 }
 
-// TestPairsAreBounded: a side that is far ahead is full until records of it are done, and ids are forgotten.
+// TestPairsAreBounded: a topic that is far ahead on one side is not read there until records of it are done, while others are; what
+// has no pair meanwhile is no difference; and ids are forgotten.
 func TestPairsAreBounded(t *testing.T) {
 	t.Parallel()
-	p, _ := joining(adopt.Definition{})
-	large := string(make([]byte, pairsWindow/4))
-	now := time.Now()
-	for i := range 4 {
-		if p.full(theirs) {
-			t.Fatalf("it is full with %d records", i)
+	p, found := joining(adopt.Definition{})
+	large := string(make([]byte, pairsWindow/8))
+	now := p.began.Add(time.Hour)
+	turn := func(of side, pause, resume string) {
+		t.Helper()
+		if a, b := p.turns(of, now); strings.Join(a, ",") != pause || strings.Join(b, ",") != resume {
+			t.Errorf("turns of %s: pause %q, resume %q", sideNames[of], a, b)
 		}
-		p.add(theirs, recordOf(theirs, "k", large), fmt.Sprint(i), false, now)
 	}
-	if !p.full(theirs) || p.full(ours) {
-		t.Error("a side that is far ahead is not full, or the other is")
+	add := func(of side, topic, id, value string) {
+		r := recordOf(of, "k", value)
+		r.Topic = p.topic(of, topic)
+		p.add(of, r, id, false, now)
 	}
-	p.add(ours, recordOf(ours, "k", large), "0", false, now)
-	if p.full(theirs) {
-		t.Error("it is full with three records")
+	add(ours, "u", "alone", "v") // two topics share the window
+	for i := range 4 {
+		turn(ours, "", "")
+		add(ours, "t", fmt.Sprint(i), large)
 	}
+	turn(ours, "s.t", "")
+	turn(ours, "", "")
+	turn(theirs, "", "")
+	add(theirs, "t", "only ours is not read", "v")
+	now = now.Add(time.Second)
+	add(theirs, "t", "0", large)
+	turn(ours, "", "")
+	add(theirs, "t", "1", large)
+	add(theirs, "t", "2", large)
+	turn(ours, "", "s.t")
+	now = now.Add(time.Second)
+	add(theirs, "t", "read again", "v")
 	p.expire(now.Add(time.Hour))
+	if want := []string{"alone record: none after 1m0s | there", "3 record: none after 1m0s | there", "read again record: there | none after 1m0s"}; len(*found) != 3 || !slices.Contains(*found, want[0]) || !slices.Contains(*found, want[1]) || !slices.Contains(*found, want[2]) {
+		t.Errorf("found %q, want %q", *found, want)
+	}
+	if n := p.progress(); n.Unread != 1 || n.Missing != 3 || !strings.Contains(n.String(), "not read in time 1") {
+		t.Errorf("%+v, %s", n, n)
+	}
 	p.left(t)
 	for i := range remembered {
-		p.done.add(fmt.Sprint("n", i), false)
+		p.done.add(pairID{"t", fmt.Sprint("n", i)}, false)
 	}
-	if p.done.has("0") || !p.done.has("n0") || len(p.done.late) != remembered || len(p.done.ids) != remembered {
+	if p.done.has(pairID{"t", "0"}) || !p.done.has(pairID{"t", "n0"}) || len(p.done.late) != remembered || len(p.done.ids) != remembered {
 		t.Errorf("%d ids are remembered", len(p.done.late))
-	}
-}
-
-// TestTheSideThatIsAheadIsNotRead: while a side is full, the other alone is read; when the pair comes, both are.
-func TestTheSideThatIsAheadIsNotRead(t *testing.T) {
-	t.Parallel()
-	fetched := func(of side, id string) kgo.Fetches {
-		r := recordOf(of, "k", "v")
-		r.Headers = []kgo.RecordHeader{{Key: "id", Value: []byte(id)}}
-		return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: r.Topic, Partitions: []kgo.FetchPartition{{Records: []*kgo.Record{r}}}}}}}
-	}
-	p, _ := joining(adopt.Definition{})
-	p.add(theirs, recordOf(theirs, "k", string(make([]byte, pairsWindow))), "large", false, time.Now())
-	g := &following{Follow: Follow{Every: time.Hour}, pairs: p}
-	batches := [2]chan kgo.Fetches{make(chan kgo.Fetches), make(chan kgo.Fetches)}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan Progress, 1)
-	go func() {
-		n, _ := g.run(ctx, batches)
-		done <- n
-	}()
-	for i := range 30 {
-		select {
-		case batches[theirs] <- fetched(theirs, "next"):
-			t.Fatal("more of a full side was taken")
-		case batches[ours] <- fetched(ours, fmt.Sprint(i)):
-		}
-	}
-	batches[ours] <- fetched(ours, "large")
-	batches[theirs] <- fetched(theirs, "next")
-	stop()
-	if n := <-done; n.Compared != 1 || n.Waiting != [2]int{30, 1} {
-		t.Errorf("%+v", n)
 	}
 }

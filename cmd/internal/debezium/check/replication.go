@@ -83,11 +83,14 @@ func (e *examination) lookAtPublication(ctx context.Context) error {
 
 // lookAtFence is about the position in the write-ahead log, which a cutover notes.
 func (e *examination) lookAtFence(ctx context.Context) error {
-	if err := adopt.CanFence(ctx, e.Database); err != nil {
-		e.refuse("fence", "give the endpoint of the primary in database.url", "%v", err)
-	} else {
-		e.same("fence", "the server says its position in the write-ahead log")
+	err := adopt.CanFence(ctx, e.Database)
+	if refusal, is := errors.AsType[*adopt.NoFenceError](err); is {
+		e.refuse("fence", "give the endpoint of the primary in database.url", "%v", refusal)
+		return nil
+	} else if err != nil {
+		return err
 	}
+	e.same("fence", "the server says its position in the write-ahead log")
 	return nil
 }
 
