@@ -12,7 +12,7 @@ import (
 func TestTheLargestBatchFails(t *testing.T) {
 	t.Parallel()
 	const batch = 50_000 // the largest outbox.batch_size
-	for name, class := range map[string]relay.Class{"their topic is missing": relay.Route, "each is tried again": relay.Record, "each is given up": relay.Permanent} {
+	for name, class := range map[string]relay.Class{"their topic is missing": relay.Route, "each is given up": relay.Permanent} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.exec(`insert into postrider.outbox_event (topic, payload) select 't', convert_to(repeat(md5(i::text), 16), 'UTF8') from generate_series(1, $1::int) i`, 2*batch)
