@@ -151,7 +151,7 @@ func TestReachingAsksTheBrokers(t *testing.T) {
 	}
 }
 
-// TestReachingTellsTheCaller what is written, before the brokers have answered. What is not told keeps its reaches, unasked.
+// TestReachingTellsTheCaller before the brokers have answered. A redrive that is not told keeps its reaches, unasked.
 func TestReachingTellsTheCaller(t *testing.T) {
 	t.Parallel()
 	brokers := &readers{reading: Reading{Groups: map[string][]string{"orders": {"b"}}}, let: make(chan struct{})}

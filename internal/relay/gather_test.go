@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestReceiptsOfManyRowsAreWrittenApart: what is written at once has a time, and a receipt may have as many exceptions as a batch has
+// TestReceiptsOfManyRowsAreWrittenApart: a transaction has a time, and a receipt may have as many exceptions as a batch has
 // events.
 func TestReceiptsOfManyRowsAreWrittenApart(t *testing.T) {
 	t.Parallel()

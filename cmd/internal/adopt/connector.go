@@ -65,6 +65,9 @@ const readSlot = `select plugin::text, database::text, coalesce(wal_status, ''),
 	coalesce(confirmed_flush_lsn >= nullif($2, '')::pg_lsn, false)
 from pg_catalog.pg_replication_slots where slot_name = $1`
 
+const otherSlots = `select coalesce(array_agg(slot_name::text order by slot_name), '{}') from pg_catalog.pg_replication_slots
+where plugin = 'pgoutput' and database = current_database()`
+
 // state reads the slot, and refuses one that cannot be the connector's.
 func (c Connector) state(ctx context.Context, db querier, fence string) (slot, error) {
 	var s slot
@@ -72,6 +75,13 @@ func (c Connector) state(ctx context.Context, db querier, fence string) (slot, e
 	err := db.QueryRow(ctx, readSlot, c.Slot, fence).Scan(&plugin, &database, &s.status, &s.confirmed, &s.active, &s.done)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
+		var others []string
+		if err := db.QueryRow(ctx, otherSlots).Scan(&others); err != nil {
+			return s, fmt.Errorf("there is no replication slot %s; read the others: %w", c.Slot, err)
+		}
+		if len(others) > 0 {
+			return s, fmt.Errorf("there is no replication slot %s; this database has the slots %s of pgoutput: give the connector's", c.Slot, strings.Join(others, ", "))
+		}
 		return s, fmt.Errorf("there is no replication slot %s: what its connector had not sent is not to be had from it any more; where the topics have every row that was written before, --confirmed goes on without the slot", c.Slot)
 	case err != nil:
 		return s, fmt.Errorf("read the replication slot %s: %w", c.Slot, err)

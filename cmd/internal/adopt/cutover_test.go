@@ -349,7 +349,7 @@ func TestWhatCannotBeCutOver(t *testing.T) {
 	refused(cut("", "updates"), "does not publish inserts")
 	refused(cut("", "others"), `is not in the publication others`)
 	refused(cut("", "none"), "there is no publication none")
-	refused(cut("none", "dbz"), "there is no replication slot none")
+	refused(cut("none", "dbz"), "there is no replication slot none; this database has the slots dbz of pgoutput: give the connector's")
 	refused(cut("old", "dbz"), "is not of pgoutput")
 	if m.mode() != adopt.ModeShadow {
 		t.Errorf("the mode is %s", m.mode())

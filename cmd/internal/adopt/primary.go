@@ -15,7 +15,7 @@ func (e *NoFenceError) Error() string { return e.text }
 
 func noFence(format string, args ...any) error { return &NoFenceError{fmt.Sprintf(format, args...)} }
 
-// checkPrimary refuses a standby, such as a reader of a managed database.
+// checkPrimary refuses a standby; the readers of a managed database are standbys.
 func checkPrimary(ctx context.Context, db querier) error {
 	var standby bool
 	var server, database string

@@ -102,7 +102,7 @@ func TestLoginsWithoutTheRights(t *testing.T) {
 	}
 }
 
-// TestAPrefixIsOfOneShadow: with a prefix for two tables, the topics of one would be compared as those of the other.
+// TestAPrefixIsOfOneShadow: with a prefix for two tables, the topics of one would be compared as the topics of the other.
 func TestAPrefixIsOfOneShadow(t *testing.T) {
 	t.Parallel()
 	_, conn := fresh(t)

@@ -141,7 +141,7 @@ func (a *Adopter) Rollback(ctx context.Context, table string, r Rollback) error 
 				s.say("another call changed %s meanwhile: nothing was done", t.Name)
 				return s, nil
 			}
-			s.say("%s is in the publication %s again, and its connector sends its rows; Postrider has sent everything before", t.Name, current.Publication)
+			s.say("%s is in the publication %s again, and Postrider has sent everything before; its connector sends the rows from here on: see that it is RUNNING and that its slot moves", t.Name, current.Publication)
 			s.sql, err = t.backToConnector(ctx, tx, current)
 			return s, err
 		})
@@ -187,7 +187,7 @@ func (a *Adopter) drained(ctx context.Context, db querier, limit time.Duration) 
 		}
 		if limit == 0 && time.Since(said) > 5*time.Second {
 			said = time.Now()
-			a.Say("the relay has events to send of the topics %s; postrider outbox holds and outbox status say what they wait for, and a parked event waits until its hold is released or given up", strings.Join(topics, ", "))
+			a.Say("the relay has events to send of the topics %s; postrider doctor says whether a relay leads, and outbox holds and outbox status what they wait for. A parked event waits until its hold is released or given up, and with commit_order events wait for transactions that are open", strings.Join(topics, ", "))
 		}
 		if err := loop.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err

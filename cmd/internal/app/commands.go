@@ -56,7 +56,7 @@ func (f *fleet) makeCommander() error {
 	return nil
 }
 
-// wake has those of the sources asked that this process is connected to.
+// wake has the sources asked that this process is connected to.
 func (c *commander) wake(sources []string) {
 	connected := c.fleet.connected()
 	for _, name := range sources {

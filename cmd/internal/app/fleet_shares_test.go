@@ -57,7 +57,7 @@ func sharesOf(first, second *App, all int) (bool, string) {
 		fmt.Sprintf("%v and %v", first.fleet.Statuses(), second.fleet.Statuses())
 }
 
-// TestProcessesShareSources: two processes share the sources, and neither is connected to those of the other. When one ends, the
+// TestProcessesShareSources: two processes share the sources, and neither is connected to a source of the other. When one ends, the
 // other leads them all.
 func TestProcessesShareSources(t *testing.T) {
 	t.Parallel()

@@ -163,7 +163,7 @@ func TestDLQShowOfAnArchivedTask(t *testing.T) {
 	contains(t, succeed(t, db, "dlq", "show", id), "Its task was archived ", "task "+id+", which ended as cancelled, is in the archive, which is only read.")
 }
 
-// TestShowRedrives: an investigation shows where its redrives stand, also those that a source has not taken yet.
+// TestShowRedrives: an investigation shows where its redrives stand, also a redrive that a source has not taken yet.
 func TestShowRedrives(t *testing.T) {
 	t.Parallel()
 	d := newRig(t, 1)

@@ -204,7 +204,7 @@ func postgresReplacement(java string, groups []string) (string, error) {
 			}
 			rest = left
 		case rest[0] == '$':
-			// As Java does: further digits belong to the number while there is such a group.
+			// As Java does: further digits belong to the number while there is a group of that number.
 			if len(rest) < 2 || rest[1] < '0' || rest[1] > '9' {
 				return "", fmt.Errorf("a $ names no group")
 			}

@@ -11,7 +11,7 @@ import (
 
 // Server is what a foreign server says of itself.
 type Server struct {
-	// Reports are the parameters that it reports to a client that connects, such as server_version.
+	// Reports are the parameters that it reports to a client that connects, for example server_version.
 	Reports map[string]string
 	// Version is its answer to select version().
 	Version string

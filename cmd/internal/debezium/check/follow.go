@@ -19,7 +19,7 @@ import (
 	"github.com/postrider/postrider/internal/wire"
 )
 
-// Follow compares the topics of a connector with those of its shadow until it is stopped.
+// Follow compares the topics of a connector with the topics of its shadow until it is stopped.
 type Follow struct {
 	// Kafka returns a client of the brokers that both write to. Required.
 	Kafka func(...kgo.Opt) (*kgo.Client, error)

@@ -29,7 +29,7 @@ const (
 	pairsWindow = 32 << 20
 	// recordCost is what a record that waits needs beside its own bytes, about.
 	recordCost = 512
-	// remembered is how many ids are known after their pair was compared: a copy of such a record is no record without a pair.
+	// remembered is how many ids are known after their pair was compared: a copy of one of them is no record without a pair.
 	remembered = 100_000
 )
 

@@ -44,7 +44,7 @@ func (p *pairs) left(t interface{ Errorf(string, ...any) }) {
 	}
 }
 
-// TestPairs: what is the same, what differs, copies, records without a pair, and records whose pair comes too late.
+// TestPairs: records that are the same or differ, copies, records without a pair, and records whose pair comes too late.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	start := time.Now().Add(time.Hour)
@@ -135,7 +135,7 @@ func TestRowsBeforeTheShadow(t *testing.T) {
 		t.Errorf("found %q, want %q", *found, want)
 	}
 	p.left(t)
-	// A comparison of a shadow that is old has no such time.
+	// A comparison of a shadow that is old begins behind it.
 	p, found = joining(adopt.Definition{})
 	now := p.began
 	p.began = newPairs(Follow{Shadow: adopt.Forward{Since: now.Add(-time.Hour)}}).began
