@@ -7,7 +7,7 @@ import (
 // memory drains a backlog with the product's defaults, and with larger batches.
 func memory(ctx context.Context, r *rig, b *broker, t *table) error {
 	larger := map[string]string{}
-	for key, value := range map[string]string{"outbox.batch_size": "50000", "outbox.dispatches": "16"} {
+	for key, value := range map[string]string{"outbox.batch_size": "20000", "outbox.dispatches": "16"} {
 		if hasKey(key) {
 			larger[key] = value
 		}

@@ -3,7 +3,7 @@ package main
 import "context"
 
 // deepBatches are the settings that docs/running.md advises for brokers whose answers take long.
-var deepBatches = map[string]string{"outbox.batch_size": "50000"}
+var deepBatches = map[string]string{"outbox.batch_size": "20000"}
 
 // slowAnswers lets sides empty a backlog to a broker whose answers take long.
 func slowAnswers(ctx context.Context, r *rig, b *broker, t *table) error {

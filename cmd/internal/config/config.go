@@ -130,9 +130,9 @@ type Kafka struct {
 
 // Outbox is the section outbox.
 type Outbox struct {
-	// BatchSize is how many events the leader reads and sends at once; batches go one after the other. 50000 is for brokers
+	// BatchSize is how many events the leader reads and sends at once; batches go one after the other. 20000 is for brokers
 	// whose answers take a quarter of a second. Defaults to 5000.
-	BatchSize int `key:"batch_size" default:"5000" min:"1" max:"50000" help:"events in a batch; 50000 for brokers whose answers take long"`
+	BatchSize int `key:"batch_size" default:"5000" min:"1" max:"20000" help:"events in a batch; 20000 for brokers whose answers take long"`
 	// Dispatches is how many batches of events that come back behind holds are at the brokers at once, beside the batch of
 	// the log. Defaults to 16.
 	Dispatches int `key:"dispatches" default:"16" min:"1" max:"64" help:"batches of events behind holds that are at the brokers at once, beside the batch of the log"`

@@ -58,7 +58,7 @@ const (
 	// serverlessMessage is the largest max.message.bytes of a topic of MSK Serverless.
 	serverlessMessage = 8 << 20
 	// deepBatch is the batch for brokers whose answers take long: the largest.
-	deepBatch = 50000
+	deepBatch = 20000
 )
 
 var kinds = []kind{

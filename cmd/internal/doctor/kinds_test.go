@@ -27,9 +27,9 @@ func TestKinds(t *testing.T) {
 		{brokerFacts{hosts: []string{"shop.servicebus.windows.net"}}, "Azure Event Hubs", func(c *config.Config) { c.Kafka.Compression = "zstd" }, "none or gzip"},
 		{brokerFacts{hosts: []string{"boot-x.c2.kafka-serverless.eu-central-1.amazonaws.com:9098"}}, "MSK Serverless", func(c *config.Config) { c.Kafka.MaxMessageBytes = 9 << 20 }, "8388608"},
 		{brokerFacts{cluster: "redpanda.f00f"}, "Redpanda", nil, ""},
-		{brokerFacts{cluster: "redpanda.f00f", topics: topic("redpanda.storage.mode", "cloud")}, "Redpanda", func(c *config.Config) { c.Outbox.BatchSize = 5000 }, "outbox.batch_size to 50000"},
-		{brokerFacts{hosts: []string{"api-1.kafka.discoveryv2.prod-s.eastus.azure.warpstream.com"}}, "WarpStream", func(c *config.Config) { c.Outbox.BatchSize = 5000 }, "outbox.batch_size to 50000"},
-		{brokerFacts{topics: topic("bufstream.archive.kind", "")}, "Bufstream", func(c *config.Config) { c.Outbox.BatchSize = 5000 }, "outbox.batch_size to 50000"},
+		{brokerFacts{cluster: "redpanda.f00f", topics: topic("redpanda.storage.mode", "cloud")}, "Redpanda", func(c *config.Config) { c.Outbox.BatchSize = 5000 }, "outbox.batch_size to 20000"},
+		{brokerFacts{hosts: []string{"api-1.kafka.discoveryv2.prod-s.eastus.azure.warpstream.com"}}, "WarpStream", func(c *config.Config) { c.Outbox.BatchSize = 5000 }, "outbox.batch_size to 20000"},
+		{brokerFacts{topics: topic("bufstream.archive.kind", "")}, "Bufstream", func(c *config.Config) { c.Outbox.BatchSize = 5000 }, "outbox.batch_size to 20000"},
 		{brokerFacts{hosts: []string{"b-1.shop.kafka.eu-central-1.amazonaws.com"}, cluster: "MkU3OEVBNTcwNTJENDM2Qk", topics: topic("retention.ms", "1")}, "", nil, ""},
 	} {
 		got := judgeKind(c.facts, fit)
@@ -67,7 +67,7 @@ func TestProduceTime(t *testing.T) {
 		if read := b.ReadAll(t, topic, 0); len(read) != 0 {
 			t.Fatalf("%d records were written", len(read))
 		}
-		s.flags["outbox.batch_size"] = "50000"
+		s.flags["outbox.batch_size"] = "20000"
 		s.examine(t, func(c *Config) { c.ProduceTopic = topic }).want(t, "topics", "time of a produce", OK, "a produce takes", "the quickest of 4")
 		if read := b.ReadAll(t, topic, producesTimed); len(read) != producesTimed || read[0].Headers[0].Key != "postrider-doctor" {
 			t.Errorf("%d records: %+v", len(read), read)

@@ -11,7 +11,7 @@ import (
 // that, so that one term is enough.
 func TestTheLargestBatchFails(t *testing.T) {
 	t.Parallel()
-	const batch = 50_000 // the largest outbox.batch_size
+	const batch = 20_000 // the largest outbox.batch_size
 	for name, class := range map[string]relay.Class{"their topic is missing": relay.Route, "each is given up": relay.Permanent} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
