@@ -80,7 +80,7 @@ func (c Connector) state(ctx context.Context, db querier, fence string) (slot, e
 			return s, fmt.Errorf("there is no replication slot %s; read the others: %w", c.Slot, err)
 		}
 		if len(others) > 0 {
-			return s, fmt.Errorf("there is no replication slot %s; this database has the slots %s of pgoutput: give the connector's", c.Slot, strings.Join(others, ", "))
+			return s, fmt.Errorf("there is no replication slot %s; this database has the slots %s of pgoutput: give the connector's; if it is none of these and gone, and the topics have every row that was written before, --confirmed goes on without it", c.Slot, strings.Join(others, ", "))
 		}
 		return s, fmt.Errorf("there is no replication slot %s: what its connector had not sent is not to be had from it any more; where the topics have every row that was written before, --confirmed goes on without the slot", c.Slot)
 	case err != nil:
