@@ -86,7 +86,7 @@ func playPeer(ctx context.Context) error {
 }
 
 // tiny are sizes at which every scenario takes seconds. All sides drain a backlog; in the other scenarios a side is one
-// of two.
+// of two. Of nine sources each of three processes leads some, whatever its number.
 var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm", "300", "-duration", "400ms",
 	"-sides", "postrider,floor", "-every-side", "-inserts", "200", "-insert-rounds", "2",
 	"-takeovers", "1", "-takeover-calm", "300ms", "-hot-events", "500", "-burst-events", "900",
@@ -96,7 +96,7 @@ var tiny = []string{"-brokers", "kfake", "-runs", "1", "-events", "800", "-warm"
 	"-redrive-entries", "1200", "-redrive-rated", "300",
 	"-api-entries", "4000", "-api-rate", "100", "-api-duration", "500ms", "-api-asks", "2",
 	"-console-tasks", "500", "-console-rate", "20", "-console-duration", "1s", "-screens", "5", "-console-together", "3", "-screens-duration", "300ms",
-	"-letters", "600", "-sources", "3", "-busy-servers", "2", "-busy-sources", "3", "-killed-sources", "6", "-sources-settle", "100ms", "-consumer-records", "3000", "-consumer-slow-records", "100",
+	"-letters", "600", "-sources", "3", "-busy-servers", "2", "-busy-sources", "3", "-killed-sources", "9", "-sources-settle", "100ms", "-consumer-records", "3000", "-consumer-slow-records", "100",
 	"-hour-duration", "1200ms", "-hour-rate", "200", "-keys", "50"}
 
 // figures are the cells that a row of each scenario must have.
