@@ -371,8 +371,12 @@ func TestADeliveredRedriveClosesItsInvestigation(t *testing.T) {
 				t.Fatalf("before it was sent: %+v, %v", f, err)
 			}
 			settle(r)
-			if f, err := r.Follow(t.Context(), 1, true); err != nil || f.Delivered != 2 {
-				t.Fatalf("%+v, %v", f, err)
+			for delivered, more := 0, true; delivered < 2; { // a slow call leaves the rest to the next one, and says so
+				f, err := r.Follow(t.Context(), 1, true)
+				if delivered += f.Delivered; err != nil || !more || f.CameBack != 0 || delivered > 2 {
+					t.Fatalf("%d delivered, %+v, %v", delivered, f, err)
+				}
+				more = f.More
 			}
 			for _, entry := range []uuid.UUID{a, b} {
 				if status, by := r.status(entry); status != dlq.ManuallyResolved || by != "postrider" {
