@@ -54,7 +54,7 @@ export raced="$race $(here $longest) $(xargs <<<"$rest")"
 export model="./internal/relay ./internal/dlq -rapid.checks=20"
 export partly race
 export unraced="$(here $longest_plain) $(grep -vxF "$rest" <<<"$others" | xargs)"
-# Twice as many tests at once as cores, because many wait for timeouts; and a package more than cores.
+# Twice as many tests at once as cores, because many wait for timeouts; and a package more than cores, with the one beside them.
 # `make verify` vets; what a debugger needs (-w leaves it out) is a third of linking.
 cores=$(getconf _NPROCESSORS_ONLN)
 export options="-count=1 -timeout 20m -vet=off -ldflags=-w -parallel $((2 * cores))"
@@ -74,7 +74,7 @@ go run ./cmd/internal/testrig -- bash -c 'trap "exit 130" INT TERM
 		go test $options -p 1 -cover $domain || third=1
 		exit $third
 	} >coverage/domain.log 2>&1 &
-	go test $options -p $((cores + 1)) $unraced; second=$?
+	go test $options -p $cores $unraced; second=$?
 	wait $!; third=$?
 	cat coverage/domain.log
 	[ $first -eq 0 ] && [ $second -eq 0 ] && [ $third -eq 0 ]' 2>&1 | tee "$log"
