@@ -348,51 +348,6 @@ func (r *redriving) status(entry uuid.UUID) (dlq.Status, string) {
 	return e.Status, e.ResolvedBy
 }
 
-func TestADeliveredRedriveClosesItsInvestigation(t *testing.T) {
-	t.Parallel()
-	for name, settle := range map[string]func(*redriving){
-		"delivered":       func(r *redriving) { r.settleSent(outboxtest.Published, 2) },
-		"taken since":     func(r *redriving) { r.deliverAndForget(2) },
-		"after it waited": func(r *redriving) { r.settleSent(outboxtest.Scheduled, 2); r.settleAll(outboxtest.Published) },
-		"from a gap": func(r *redriving) {
-			r.gap()
-			if f, err := r.Follow(r.t.Context(), 1, true); err != nil || f != (dlq.Followed{}) {
-				r.t.Errorf("in a gap: %+v, %v", f, err)
-			}
-			r.settleSent(outboxtest.Published, 2)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRedriving(t)
-			a, b, waiting := r.die(1, nil), r.die(2, nil), r.die(4, nil)
-			r.redrive(a, b)
-			if f, err := r.Follow(t.Context(), 1, true); err != nil || f != (dlq.Followed{}) {
-				t.Fatalf("before it was sent: %+v, %v", f, err)
-			}
-			settle(r)
-			for delivered, more := 0, true; delivered < 2; { // a slow call leaves the rest to the next one, and says so
-				f, err := r.Follow(t.Context(), 1, true)
-				if delivered += f.Delivered; err != nil || !more || f.CameBack != 0 || delivered > 2 {
-					t.Fatalf("%d delivered, %+v, %v", delivered, f, err)
-				}
-				more = f.More
-			}
-			for _, entry := range []uuid.UUID{a, b} {
-				if status, by := r.status(entry); status != dlq.ManuallyResolved || by != "postrider" {
-					t.Errorf("%s by %q", status, by)
-				}
-			}
-			if status, _ := r.status(waiting); status != dlq.Pending {
-				t.Errorf("another one is %s", status)
-			}
-			if f, err := r.Follow(t.Context(), 1, true); err != nil || f != (dlq.Followed{}) {
-				t.Errorf("once more: %+v, %v", f, err)
-			}
-		})
-	}
-}
-
 func TestResolvingByRuleCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()
 	r := newRedriving(t)
